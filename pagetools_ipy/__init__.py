@@ -1,0 +1,81 @@
+"""Call the tools of web pages open in a browser from a notebook, as Python awaitables.
+
+    %load_ext pagetools_ipy
+    %pagetools start
+    from pagetools_ipy import tools
+    await tools.add_todo(title="buy milk")
+
+Neither this nor ``%load_ext`` loads a third-party package: names are imported from their
+modules when they are first used.
+"""
+
+from __future__ import annotations
+
+import importlib
+import logging
+from typing import TYPE_CHECKING, Any
+
+from .errors import *  # noqa: F403
+from .errors import __all__ as _errors
+
+if TYPE_CHECKING:
+    from IPython.core.interactiveshell import InteractiveShell
+
+    from .callables import PageTool, Tools, tools
+    from .calls import CallState, PageCall
+    from .connections import PageToolRegistration, format_page_tools_changed
+    from .directory import PageToolDirectory
+
+__version__ = "0.1.0"
+
+_MODULES = {
+    "CallState": ".calls",
+    "PageCall": ".calls",
+    "PageTool": ".callables",
+    "PageToolDirectory": ".directory",
+    "PageToolRegistration": ".connections",
+    "Tools": ".callables",
+    "format_page_tools_changed": ".connections",
+    "tools": ".callables",
+}
+
+__all__ = [
+    "CallState",
+    "PageCall",
+    "PageTool",
+    "PageToolDirectory",
+    "PageToolRegistration",
+    "Tools",
+    "format_page_tools_changed",
+    "tools",
+]
+__all__ += _errors
+
+logging.getLogger(__name__).addHandler(logging.NullHandler())
+
+
+def __getattr__(name: str) -> Any:
+    module = _MODULES.get(name)
+    if module is None:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    value = getattr(importlib.import_module(module, __name__), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})
+
+
+def load_ipython_extension(shell: InteractiveShell) -> None:
+    """Add ``%pagetools`` to a shell. Called by ``%load_ext pagetools_ipy``; idempotent."""
+    from .magics import load
+
+    load(shell)
+
+
+def unload_ipython_extension(shell: InteractiveShell) -> None:
+    """Take ``%pagetools`` away again and stop the bridge. Called by ``%unload_ext``."""
+    from .magics import unload
+
+    unload(shell)

@@ -1,0 +1,177 @@
+"""The running service: owns host, transport and directory, from start to stop.
+
+Knows the parts and their lifecycle. Does not know notebooks.
+
+There is at most one bridge in a process. It is kept here, in a submodule, so that reloading
+the extension does not lose it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import atexit
+import enum
+import logging
+from typing import TYPE_CHECKING
+
+from .directory import PageToolDirectory
+from .errors import BridgeError
+from .runtime import Memory, Remembered
+
+if TYPE_CHECKING:
+    from .host import Host
+    from .transports import Link
+    from .transports.websocket import WebSocketTransport
+
+_logger = logging.getLogger(__name__)
+
+
+class BridgeState(enum.Enum):
+    """Where a bridge stands. It is started once and stopped once."""
+
+    NEW = "new"  # made, owns nothing yet
+    RUNNING = "running"  # owns its port; pages can connect
+    STOPPED = "stopped"  # owns nothing any more
+
+
+class Bridge:
+    """Listens for pages and keeps their tools.
+
+    Args:
+        host: The loop to live in.
+        memory: Keeps port and token over a restart of the kernel.
+
+    Attributes:
+        directory: Who is connected and what they declare. To be used on the host's loop only.
+        host: The loop it lives in.
+        state: Where it stands, a `BridgeState`.
+        port: The port it listens on; 0 before it was started.
+    """
+
+    def __init__(self, host: Host, memory: Memory | None = None) -> None:
+        self.host = host
+        self.directory = PageToolDirectory()
+        self.directory.block_with(host.block)
+        self.state = BridgeState.NEW
+        self.port = 0
+        self._memory = memory or Memory(None)
+        self._token = ""
+        self._transport: WebSocketTransport | None = None
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    @property
+    def url(self) -> str:
+        """Where pages find it, without a slash at the end."""
+        return f"http://127.0.0.1:{self.port}"
+
+    def __repr__(self) -> str:
+        return f"<Bridge {self.state.value}, {self.url}, {self.host.name} host>"
+
+    def start(self, port: int | None = None) -> None:
+        """Take the port and begin to serve.
+
+        Args:
+            port: Exactly this one; None takes the one had before a restart of the kernel if it
+                is free, else the first free one of ten from 9319 on.
+
+        Raises:
+            BridgeError: If the port cannot be had, or the bridge was started before.
+        """
+        from .transports.websocket import WebSocketTransport, bind
+
+        if self.state is not BridgeState.NEW:
+            raise BridgeError(f"the bridge is {self.state.value}; make a new one to start again")
+        remembered = self._memory.recall()
+        try:
+            listener = bind(remembered.port if port is None else port)
+        except BridgeError:
+            if port is not None or remembered.port is None:
+                raise
+            listener = bind()
+        self._token = remembered.token
+        self._transport = transport = WebSocketTransport(listener, self._token)
+        self.port = transport.port
+        self._memory.keep(Remembered(self.port, self._token))
+        self.state = BridgeState.RUNNING
+        self.host.run(lambda: self._spawn(transport))
+        atexit.register(self.stop)
+
+    def _spawn(self, transport: WebSocketTransport) -> None:
+        task = self.host.loop.create_task(transport.start(self._pump), name="pagetools start")
+        self._keep(task)
+
+    def _keep(self, task: asyncio.Task[None]) -> None:
+        """Hold a task until it is done: the loop itself holds tasks weakly."""
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _pump(self, link: Link) -> None:
+        """Bring one link's messages to the directory, for as long as it lives."""
+        client_id = self.directory.add_connection(link.send, link.close)
+        try:
+            async for raw in link:
+                self.directory.handle_client_message(client_id, raw)
+        except Exception:
+            # Contained: whatever goes wrong with one page must not reach the others.
+            _logger.exception("page %s was dropped", client_id)
+        finally:
+            self.directory.remove_connection(client_id)
+
+    def stop(self) -> None:
+        """Let go of pages and port. Pending calls end as `PageGoneError`. Idempotent."""
+        if self.state is not BridgeState.RUNNING:
+            return
+        self.state = BridgeState.STOPPED
+        atexit.unregister(self.stop)
+        self._memory.forget()
+        self.host.run(self._end)
+        self.host.close()
+
+    def _end(self) -> None:
+        assert self._transport is not None
+        self._transport.release_port()
+        self.directory.close()
+        if self.host.loop.is_running():
+            self._keep(self.host.loop.create_task(self._transport.close(), name="pagetools stop"))
+
+
+_current: Bridge | None = None
+
+
+def current() -> Bridge:
+    """The running bridge.
+
+    Raises:
+        BridgeError: If none is running.
+    """
+    if _current is None or _current.state is not BridgeState.RUNNING:
+        raise BridgeError("the bridge is not running; start it with `%pagetools start`")
+    return _current
+
+
+def start(host: Host, *, port: int | None = None, memory: Memory | None = None) -> Bridge:
+    """Start the process's bridge.
+
+    Args:
+        host: The loop to live in.
+        port: As for `Bridge.start`.
+        memory: As for `Bridge`.
+
+    Raises:
+        BridgeError: If one is running already, or the port cannot be had.
+    """
+    global _current
+    if _current is not None and _current.state is BridgeState.RUNNING:
+        raise BridgeError(f"the bridge is running on port {_current.port} already")
+    bridge = Bridge(host, memory)
+    bridge.start(port)
+    _current = bridge
+    return bridge
+
+
+def stop() -> None:
+    """Stop the process's bridge, if one is running."""
+    global _current
+    if _current is not None:
+        _current.stop()
+    _current = None

@@ -1,0 +1,235 @@
+"""Which event loop the bridge lives in, and how other code reaches it.
+
+Knows loops, threads and interrupts. Does not know what runs in them.
+
+* `KernelHost`: the kernel's own loop. Nothing is served while a cell blocks, nothing is lost
+  either. Code that cannot await gets a nested run of that loop.
+* `ThreadHost`: a private loop on a daemon thread, which goes on while cells block.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import concurrent.futures
+import signal
+import threading
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any, Protocol, TypeVar
+
+from .calls import WAKE_EVERY, PageCall, block_thread, wake_often
+from .errors import BridgeError
+
+T = TypeVar("T")
+
+
+class Host(Protocol):
+    """A loop, and ways to it from any thread."""
+
+    name: str
+    loop: asyncio.AbstractEventLoop
+
+    def run(self, function: Callable[[], T]) -> T:
+        """Call ``function`` on the loop's thread and return what it returns."""
+
+    async def relay(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Await ``coroutine`` on the loop, from whichever loop this runs in.
+
+        Cancelling cancels it.
+        """
+
+    def block_on(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """Run ``coroutine`` on the loop and wait for it without awaiting.
+
+        Raises:
+            KeyboardInterrupt: If interrupted; the coroutine is cancelled then.
+        """
+
+    def block(self, call: PageCall, timeout: float | None) -> None:
+        """Wait without awaiting until ``call`` is done or ``timeout`` seconds have passed."""
+
+    def close(self) -> None:
+        """Give up what the host owns. Idempotent."""
+
+
+class _ForeignThreads:
+    """How threads other than the loop's own reach it."""
+
+    loop: asyncio.AbstractEventLoop
+    _thread: int
+
+    def _is_here(self) -> bool:
+        return threading.get_ident() == self._thread
+
+    def run(self, function: Callable[[], T]) -> T:
+        if self._is_here():
+            return function()
+        outcome: concurrent.futures.Future[T] = concurrent.futures.Future()
+
+        def step() -> None:
+            try:
+                outcome.set_result(function())
+            except BaseException as problem:
+                outcome.set_exception(problem)
+
+        self.loop.call_soon_threadsafe(step)
+        return outcome.result()
+
+    async def relay(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        if asyncio.get_running_loop() is self.loop:
+            task = self.loop.create_task(coroutine)
+            try:
+                await wake_often(task)
+            except asyncio.CancelledError:
+                task.cancel()
+                raise
+            return task.result()
+        submitted = asyncio.run_coroutine_threadsafe(coroutine, self.loop)
+        try:
+            await wake_often(asyncio.wrap_future(submitted))
+        except asyncio.CancelledError:
+            submitted.cancel()
+            raise
+        return submitted.result()
+
+    def block_on(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        submitted = asyncio.run_coroutine_threadsafe(coroutine, self.loop)
+        try:
+            while not submitted.done():
+                # In short waits, so that an interrupt is noticed on every platform.
+                concurrent.futures.wait([submitted], WAKE_EVERY)
+            return submitted.result()
+        except KeyboardInterrupt:
+            submitted.cancel()
+            raise
+
+
+class KernelHost(_ForeignThreads):
+    """The kernel's own event loop, that of its main shell.
+
+    Args:
+        loop: The loop; it runs on the main thread and belongs to the kernel.
+    """
+
+    name = "kernel"
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self.loop = loop
+        main = threading.main_thread().ident
+        assert main is not None
+        self._thread = main
+
+    def block_on(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """See `Host.block_on`."""
+        if not self._is_here():
+            return super().block_on(coroutine)
+        try:
+            self._let_nest()
+        except ValueError as problem:
+            coroutine.close()
+            raise BridgeError(
+                f"this kernel's loop cannot be run from within ({problem}); await the call, or "
+                "use `%pagetools stop` and `%pagetools start --thread`"
+            ) from None
+        task = self.loop.create_task(coroutine)
+        with _interrupt_cancels(self.loop, task) as was_interrupted:
+            try:
+                return self.loop.run_until_complete(task)
+            except asyncio.CancelledError:
+                if was_interrupted():
+                    raise KeyboardInterrupt from None
+                raise
+
+    def _let_nest(self) -> None:
+        """Make the loop re-entrant, at the first blocking call and not before: it patches
+        asyncio for the whole process."""
+        import nest_asyncio2
+
+        nest_asyncio2.apply(self.loop)
+
+    def block(self, call: PageCall, timeout: float | None) -> None:
+        """See `Host.block`."""
+        if self._is_here():
+            self.block_on(_settled(call, self.loop, timeout))
+        else:
+            block_thread(call, timeout)
+
+    def close(self) -> None:
+        """See `Host.close`; the loop is the kernel's and stays."""
+
+
+async def _settled(call: PageCall, loop: asyncio.AbstractEventLoop, timeout: float | None) -> None:
+    await asyncio.wait({call.settled_on(loop)}, timeout=timeout)
+
+
+@contextmanager
+def _interrupt_cancels(
+    loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]
+) -> Iterator[Callable[[], bool]]:
+    """While a nested run waits, let an interrupt cancel what is waited for.
+
+    A KeyboardInterrupt is raised wherever the loop happens to be, which would be in the middle
+    of another page's message as often as not, and end that page's connection.
+    """
+    interrupted = False
+
+    def on_interrupt(*_: object) -> None:
+        nonlocal interrupted
+        interrupted = True
+        loop.call_soon_threadsafe(task.cancel)
+
+    try:
+        previous = signal.signal(signal.SIGINT, on_interrupt)
+    except ValueError:  # not the main thread of the main interpreter: no signals come here
+        yield lambda: False
+        return
+    try:
+        yield lambda: interrupted
+    finally:
+        signal.signal(signal.SIGINT, previous)
+
+
+class ThreadHost(_ForeignThreads):
+    """A private loop on a daemon thread."""
+
+    name = "thread"
+
+    def __init__(self) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.loop.set_task_factory(_c_task)
+        self._runner = threading.Thread(target=self._serve, name="pagetools", daemon=True)
+        self._runner.start()
+        assert self._runner.ident is not None
+        self._thread = self._runner.ident
+
+    def _serve(self) -> None:
+        asyncio.set_event_loop(self.loop)
+        try:
+            self.loop.run_forever()
+        finally:
+            self.loop.close()
+
+    def block_on(self, coroutine: Coroutine[Any, Any, T]) -> T:
+        """See `Host.block_on`."""
+        if self._is_here():
+            coroutine.close()
+            raise BridgeError("this would block the bridge's own thread; await it")
+        return super().block_on(coroutine)
+
+    def block(self, call: PageCall, timeout: float | None) -> None:
+        """See `Host.block`."""
+        block_thread(call, timeout)
+
+    def close(self) -> None:
+        """End the thread. To be called from another one."""
+        with suppress(RuntimeError):  # closed already
+            self.loop.call_soon_threadsafe(self.loop.stop)
+        self._runner.join(timeout=5)
+
+
+def _c_task(loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any) -> asyncio.Task[Any]:
+    # nest_asyncio, which a person may have applied, replaces asyncio.Task with a version that
+    # breaks timeouts in every loop of the process; the C type is out of its reach.
+    import _asyncio
+
+    return _asyncio.Task(coroutine, loop=loop, **options)

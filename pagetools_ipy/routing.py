@@ -1,0 +1,109 @@
+"""Which of several candidates answers a call: one pure rule, stated in full here.
+
+Knows candidates and how to compare where a person looks. Does not know links, calls or time.
+
+1. The caller's narrowing (tab, connection, namespace) has been applied already: every
+   candidate given here is one the caller would accept.
+2. Candidates of one namespace are one app opened several times: the best ranked one stands
+   for it, the others are shadowed.
+3. Candidates of different namespaces are different tools: if exactly one of them is in an
+   active tab it answers, else if exactly one is in a focused tab, else nobody does.
+
+Rank is where the person looks, or looked last: active, then focused, then visible, then last
+focused, then last heard from, then the later connection. A page is usually hidden while its
+notebook is in front, so "looked at last" decides more often than "looks at now".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Generic, NamedTuple, Protocol, TypeVar
+
+from .errors import AmbiguousToolError, Place
+
+
+class Focus(NamedTuple):
+    """What is known of where the person looks, in the order in which it counts.
+
+    Attributes:
+        active: A browser-side host says that this is its window's active tab.
+        focused: The page has the keyboard.
+        visible: The page can be seen.
+        last_focused_at: When it last had the keyboard, in seconds since the epoch, or 0.
+        last_synced_at: When it last declared or reported anything, in the same unit.
+        order: Running number of its connection; makes the order total.
+    """
+
+    active: bool
+    focused: bool
+    visible: bool
+    last_focused_at: float
+    last_synced_at: float
+    order: int
+
+
+class Candidate(Place, Protocol):
+    """A registration that offers the tool."""
+
+    @property
+    def focus(self) -> Focus: ...
+
+
+C = TypeVar("C", bound=Candidate)
+
+
+class Choice(NamedTuple, Generic[C]):
+    """Who answers, and why in a few words a person understands."""
+
+    candidate: C
+    why: str
+
+
+def choose(name: str, candidates: Sequence[C]) -> Choice[C]:
+    """Pick the candidate that answers.
+
+    Args:
+        name: Name of the tool, for the error.
+        candidates: At least one; their order has no influence.
+
+    Raises:
+        AmbiguousToolError: If different tools share the name and none stands out.
+    """
+    winners = _ranked(best_by_namespace(candidates).values())
+    if len(winners) == 1:
+        return Choice(winners[0], _why(winners[0], candidates))
+    for attribute in ("active", "focused"):
+        looked_at = [c for c in winners if getattr(c.focus, attribute)]
+        if len(looked_at) == 1:
+            return Choice(looked_at[0], f"in the {attribute} tab, of {len(candidates)}")
+        if looked_at:
+            break
+    raise AmbiguousToolError(name, _ranked(candidates))
+
+
+def _ranked(candidates: Iterable[C]) -> list[C]:
+    return sorted(candidates, key=lambda candidate: candidate.focus, reverse=True)
+
+
+def _why(winner: Candidate, candidates: Sequence[Candidate]) -> str:
+    """Name the first part of the rank in which the winner beats the runner-up."""
+    if len(candidates) == 1:
+        return "the only one"
+    runner_up = max(c.focus for c in candidates if c is not winner)
+    words = ("active", "focused", "visible", "last focused", "last heard from", "newest")
+    decisive = next(
+        word
+        for word, mine, other in zip(words, winner.focus, runner_up, strict=True)
+        if mine != other
+    )
+    return f"{decisive} of {len(candidates)}"
+
+
+def best_by_namespace(candidates: Iterable[C]) -> dict[str, C]:
+    """The candidate that stands for each namespace; the others of it are shadowed."""
+    best: dict[str, C] = {}
+    for candidate in candidates:
+        rival = best.get(candidate.ns)
+        if rival is None or candidate.focus > rival.focus:
+            best[candidate.ns] = candidate
+    return best

@@ -1,0 +1,267 @@
+"""Serves pages on the loopback interface: messages over WebSocket, the page client over HTTP.
+
+Knows sockets, HTTP and who may come in. Does not know what messages mean.
+
+Only this machine is listened to, and that is no protection by itself: every web page the
+person opens can reach a loopback port, and another name can be made to resolve to it. So the
+``Host`` must be ours, and the ``Origin`` must be a loopback one unless the page brings the
+token.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import logging
+import mimetypes
+import socket
+from collections.abc import AsyncIterator, Sequence
+from http import HTTPStatus
+from importlib import resources
+from typing import Any
+from urllib.parse import urlsplit
+
+from websockets.asyncio.server import Server, ServerConnection, broadcast, serve
+from websockets.datastructures import Headers
+from websockets.exceptions import ConnectionClosed
+from websockets.http11 import Request, Response
+from websockets.typing import Subprotocol
+
+from .. import messages
+from ..errors import BridgeError, MessageError
+from ..limits import MAX_MESSAGE_BYTES
+from . import OnLink
+
+_logger = logging.getLogger(__name__)
+
+HOST = "127.0.0.1"
+DEFAULT_PORT = 9319
+PORTS_TRIED = 10
+SOCKET_PATH = "/tools"
+PROTOCOL = "pagetools.v1"
+TOKEN_PREFIX = "pagetools.token."
+
+BAD_TOKEN = 4401
+BAD_ORIGIN = 4403
+FLOOD = 4429
+
+MAX_UNSENT_BYTES = 8 * 1024 * 1024
+"""How much may wait for a page that does not read before its link is ended."""
+
+FILES = {
+    "/pagetools.js": "pagetools.js",
+    "/demo": "demo.html",
+    "/demo.js": "demo.js",
+    "/demo.css": "demo.css",
+}
+"""What is served, and from which file of the package; nothing else on disk can be reached."""
+
+
+def bind(port: int | None = None) -> socket.socket:
+    """Take a loopback port, at once.
+
+    Args:
+        port: Exactly this one; None takes the first free one of ten from 9319 on.
+
+    Raises:
+        BridgeError: If it, or none of the ten, is free.
+    """
+    candidates = [port] if port is not None else range(DEFAULT_PORT, DEFAULT_PORT + PORTS_TRIED)
+    for candidate in candidates:
+        try:
+            return socket.create_server((HOST, candidate), backlog=1024)
+        except OverflowError:
+            raise BridgeError(f"expected a port from 0 to 65535, got {port}", port=port) from None
+        except OSError as problem:
+            failure = problem.strerror or str(problem)
+    if port is not None:
+        raise BridgeError(
+            f"port {port} cannot be used ({failure}); leave --port out to take a free one, or end "
+            "what uses it, perhaps the bridge of another notebook",
+            port=port,
+        )
+    last = DEFAULT_PORT + PORTS_TRIED - 1
+    raise BridgeError(
+        f"none of the ports {DEFAULT_PORT} to {last} can be used ({failure}); "
+        "choose another with --port",
+        port=DEFAULT_PORT,
+    )
+
+
+def is_loopback_origin(origin: str) -> bool:
+    """Whether an ``Origin`` header names a page of this machine, compared exactly."""
+    try:
+        parts = urlsplit(origin)
+        host, _ = parts.hostname, parts.port  # both raise ValueError when malformed
+    except ValueError:
+        return False
+    if parts.scheme not in ("http", "https") or parts.path or parts.query or parts.fragment:
+        return False
+    # Browsers resolve *.localhost to loopback without asking anyone (RFC 6761, 6.3).
+    return host in ("localhost", "127.0.0.1", "::1") or bool(host and host.endswith(".localhost"))
+
+
+class WebSocketLink:
+    """A page's WebSocket."""
+
+    def __init__(self, connection: ServerConnection) -> None:
+        self._connection = connection
+        self._closing: asyncio.Task[None] | None = None
+
+    def send(self, message: dict[str, Any]) -> None:
+        """See `Link.send`."""
+        if self._closing is not None or self._connection.close_code is not None:
+            raise ConnectionError("the link has ended")
+        # broadcast() is the library's way to write without waiting; it leaves the question of
+        # a peer that does not read to its caller.
+        if self._connection.transport.get_write_buffer_size() > MAX_UNSENT_BYTES:
+            self.close(FLOOD, "the page does not read what it is sent")
+            raise ConnectionError("the page does not read what it is sent")
+        broadcast([self._connection], messages.encode(message), text=True)
+
+    def close(self, code: int, reason: str) -> None:
+        """See `Link.close`."""
+        if self._closing is None:
+            self._closing = asyncio.ensure_future(self._connection.close(code, reason))
+
+    async def __aiter__(self) -> AsyncIterator[object]:
+        try:
+            async for frame in self._connection:
+                try:
+                    raw = messages.decode(frame)
+                except MessageError as problem:
+                    self.send(messages.dump(messages.Rejected(problem.reason, problem.problem, "")))
+                else:
+                    yield raw
+        except (ConnectionClosed, ConnectionError):
+            return
+
+
+class WebSocketTransport:
+    """The bridge's server: ``/tools`` for pages, and the files they load.
+
+    Args:
+        listener: A bound and listening socket, from `bind`.
+        token: Lets a page of any origin in.
+    """
+
+    def __init__(self, listener: socket.socket, token: str) -> None:
+        self._listener = listener
+        self._token = token
+        self._server: Server | None = None
+        self._on_link: OnLink | None = None
+        self.port: int = listener.getsockname()[1]
+
+    async def start(self, on_link: OnLink) -> None:
+        """See `Transport.start`."""
+        self._on_link = on_link
+        self._server = await serve(
+            self._handle,
+            sock=self._listener,
+            process_request=self._answer_http,
+            select_subprotocol=_select_subprotocol,
+            # A pong comes from the browser's network code whatever the page does, and a cell
+            # that blocks the loop would make healthy pages look dead.
+            ping_timeout=None,
+            # Both ends are on one machine: deflate costs a quarter and saves nothing.
+            compression=None,
+            max_size=MAX_MESSAGE_BYTES,
+            max_queue=256,
+            close_timeout=1,
+            logger=_logger,
+            server_header=None,
+        )
+
+    def release_port(self) -> None:
+        """Stop listening at once, so that the port can be taken again."""
+        if self._server is not None:
+            self._server.server.close()
+        else:
+            self._listener.close()
+
+    async def close(self) -> None:
+        """See `Transport.close`."""
+        self.release_port()
+        if self._server is not None:
+            self._server.close(reason="the bridge was stopped")
+            await self._server.wait_closed()
+
+    async def _handle(self, connection: ServerConnection) -> None:
+        assert self._on_link is not None
+        refusal = self._refuse(connection)
+        if refusal is not None:
+            # Refused after the handshake, since a page cannot read why a handshake failed.
+            await connection.close(*refusal)
+            return
+        await self._on_link(WebSocketLink(connection))
+
+    def _refuse(self, connection: ServerConnection) -> tuple[int, str] | None:
+        request = connection.request
+        assert request is not None
+        offered = _offered(request.headers)
+        tokens = [p.removeprefix(TOKEN_PREFIX) for p in offered if p.startswith(TOKEN_PREFIX)]
+        if tokens:
+            if hmac.compare_digest(tokens[0].encode(), self._token.encode()):
+                return None
+            return BAD_TOKEN, "the token is not this bridge's; copy the snippet again"
+        origin = request.headers.get("Origin")
+        if origin is not None and is_loopback_origin(origin):
+            return None
+        who = "a page without an origin" if origin in (None, "null") else origin
+        return BAD_ORIGIN, f"{who} is not on this machine and brings no token"[:120]
+
+    def _answer_http(self, connection: ServerConnection, request: Request) -> Response | None:
+        """Answer what is not a WebSocket handshake; None goes on with the handshake."""
+        if not self._is_our_host(request.headers.get("Host", "")):
+            return _text(HTTPStatus.MISDIRECTED_REQUEST, "This host name is not the bridge's.\n")
+        path = urlsplit(request.path).path
+        if path == SOCKET_PATH:
+            return None
+        if path == "/health":
+            return _text(HTTPStatus.OK, "pagetools bridge\n")
+        if path not in FILES:
+            return _text(HTTPStatus.NOT_FOUND, "Not found.\n")
+        return _file(FILES[path], request.headers.get("Origin"))
+
+    def _is_our_host(self, host: str) -> bool:
+        name, _, port = host.rpartition(":")
+        return name in (HOST, "localhost", "[::1]") and port == str(self.port)
+
+
+def _offered(headers: Headers) -> list[str]:
+    return [p.strip() for h in headers.get_all("Sec-WebSocket-Protocol") for p in h.split(",")]
+
+
+def _select_subprotocol(
+    connection: ServerConnection, offered: Sequence[Subprotocol]
+) -> Subprotocol | None:
+    # A browser fails the handshake when it offered something and nothing is selected.
+    names = [p for p in offered if not p.startswith(TOKEN_PREFIX)]
+    return next((p for p in names if p == PROTOCOL), names[0] if names else None)
+
+
+def _text(status: HTTPStatus, body: str) -> Response:
+    return _response(status, "text/plain; charset=utf-8", body.encode())
+
+
+def _file(name: str, origin: str | None) -> Response:
+    body = (resources.files("pagetools_ipy") / "static" / name).read_bytes()
+    kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
+    kind = "text/javascript" if name.endswith(".js") else kind
+    response = _response(HTTPStatus.OK, f"{kind}; charset=utf-8", body)
+    response.headers["Cache-Control"] = "no-cache"
+    response.headers["Vary"] = "Origin"
+    # A module script of another origin is only run with leave; give it to whom we let in.
+    if origin is not None and is_loopback_origin(origin):
+        response.headers["Access-Control-Allow-Origin"] = origin
+        response.headers["Cross-Origin-Resource-Policy"] = "cross-origin"
+    return response
+
+
+def _response(status: HTTPStatus, kind: str, body: bytes) -> Response:
+    headers = Headers()
+    headers["Content-Type"] = kind
+    headers["Content-Length"] = str(len(body))
+    headers["X-Content-Type-Options"] = "nosniff"
+    headers["Connection"] = "close"
+    return Response(status.value, status.phrase, headers, body)
