@@ -25,15 +25,18 @@ if TYPE_CHECKING:
     from .calls import CallState, PageCall
     from .connections import PageToolRegistration, format_page_tools_changed
     from .directory import PageToolDirectory
+    from .results import Image, ToolResult
 
 __version__ = "0.1.0"
 
 _MODULES = {
     "CallState": ".calls",
+    "Image": ".results",
     "PageCall": ".calls",
     "PageTool": ".callables",
     "PageToolDirectory": ".directory",
     "PageToolRegistration": ".connections",
+    "ToolResult": ".results",
     "Tools": ".callables",
     "format_page_tools_changed": ".connections",
     "tools": ".callables",
@@ -41,10 +44,12 @@ _MODULES = {
 
 __all__ = [
     "CallState",
+    "Image",
     "PageCall",
     "PageTool",
     "PageToolDirectory",
     "PageToolRegistration",
+    "ToolResult",
     "Tools",
     "format_page_tools_changed",
     "tools",

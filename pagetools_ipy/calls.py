@@ -37,6 +37,10 @@ without these the stop button would do nothing until something else happened.
 """
 
 
+SHOWN_VALUE = 200
+"""How many characters of a value the line about a call shows."""
+
+
 class CallState(enum.Enum):
     """Where a call stands. It leaves PENDING once and never changes again."""
 
@@ -91,6 +95,8 @@ class Target:
     def tool(self) -> str:
         return f"{self.ns}/{self.name}"
 
+
+_MARKS = {CallState.ANSWERED: "✓"}
 
 Canceller = Callable[["PageCall", CallState, str], None]
 Blocker = Callable[["PageCall", "float | None"], None]
@@ -287,30 +293,33 @@ class PageCall:
 
     # What is shown
 
-    def _summary(self) -> str:
-        where = f'in "{shorten(self.tab, 60)}" ({self.why})'
+    def _outcome_text(self) -> str:
         match self.state:
             case CallState.PENDING:
                 step = f", {self.progress}" if self.progress else ""
-                return f"{self.tool} {where}: pending for {self.duration:.1f} s{step}"
+                return f"pending for {self.duration:.1f} s{step}"
             case CallState.ANSWERED:
-                value = shorten(repr(self._outcome.result()), 200)
-                return f"{self.tool} {where}: {value} after {self.duration * 1000:.0f} ms"
+                value = shorten(repr(self._outcome.result()), SHOWN_VALUE)
+                return f"{value} after {self.duration * 1000:.0f} ms"
             case _:
-                return f"{self.tool} {where}: {self.state.value}, {self._outcome.exception()}"
+                return f"{self.state.value}, {self._outcome.exception()}"
 
     def __repr__(self) -> str:
-        return f"<PageCall {self._summary()}>"
+        where = f'in "{shorten(self.tab, 60)}" ({self.why})'
+        return f"<PageCall {self.tool} {where}: {self._outcome_text()}>"
 
     def _repr_html_(self) -> str:
-        bar = ""
+        mark = _MARKS.get(self.state, "✗")
         if self.state is CallState.PENDING:
             step = self.progress
-            amount = (
-                f' value="{step.progress:g}" max="{step.total:g}"' if step and step.total else ""
-            )
-            bar = f"<progress{amount} style='vertical-align:middle'></progress> "
-        return f"<div>{bar}<code>{html.escape(self._summary())}</code></div>"
+            done = f' value="{step.progress:g}" max="{step.total:g}"' if step and step.total else ""
+            mark = f"<progress{done} style='vertical-align:middle;width:8em'></progress>"
+        tool, text = html.escape(self.tool), html.escape(self._outcome_text())
+        where = html.escape(f"{shorten(self.tab, 60)}, {self.why}")
+        return (
+            f"<div>{mark} <code>{tool}</code> <small style='opacity:.7'>in {where}</small>"
+            f"<div style='padding-left:1.4em;overflow-wrap:anywhere'>{text}</div></div>"
+        )
 
 
 def block_thread(call: PageCall, timeout: float | None) -> None:

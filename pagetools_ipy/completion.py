@@ -7,6 +7,7 @@ completion and nothing else changes.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from IPython.core.interactiveshell import InteractiveShell
@@ -15,57 +16,71 @@ from .errors import PageToolsError
 
 _LINE = re.compile(r"%{1,2}pagetools[ \t]+(?P<typed>.*)$")
 
-try:
-    from IPython.core.completer import CompletionContext, SimpleCompletion, context_matcher
-except ImportError:  # an IPython without the provisional API
-    _matcher: Any = None
-else:
 
-    @context_matcher()
-    def _matcher(context: CompletionContext) -> dict[str, Any]:
-        found = _LINE.search(context.line_with_cursor[: context.cursor_position])
-        if found is None:
-            return {"completions": []}
-        words = found["typed"].split(" ")
-        begun = words[-1]
-        completions = [SimpleCompletion(c) for c in _options(words[:-1]) if c.startswith(begun)]
-        return {
-            "completions": completions,
-            "matched_fragment": begun,
-            "suppress": True,
-            "do_not_suppress": set(),
-        }
+def install(shell: InteractiveShell, verbs: Iterable[str]) -> None:
+    """Add the completion to a shell, in place of an earlier one.
 
-
-def _options(before: list[str]) -> list[str]:
-    """What may come after these words."""
-    from .callables import tools
-    from .magics import VERBS
-
-    if not before:
-        return list(VERBS)
-    verb, *rest = before
-    if verb not in ("call", "wait"):
-        return []
-    if not rest:
-        return list(tools)
-    try:
-        properties = tools[rest[0]].schema.properties
-    except PageToolsError:
-        return []
-    given = {word.partition("=")[0].rstrip(":") for word in rest[1:]}
-    return [f"{name}=" for name in properties if name not in given] if verb == "call" else []
-
-
-def install(shell: InteractiveShell) -> None:
-    """Add the completion to a shell; once is enough."""
+    Args:
+        shell: The shell.
+        verbs: What may come after ``%pagetools``.
+    """
+    uninstall(shell)
     matchers = getattr(shell.Completer, "custom_matchers", None)
-    if _matcher is not None and matchers is not None and _matcher not in matchers:
-        matchers.append(_matcher)
+    try:
+        matcher = _matcher(list(verbs))
+    except ImportError:
+        return
+    if matchers is not None:
+        matchers.append(matcher)
 
 
 def uninstall(shell: InteractiveShell) -> None:
     """Undo `install`."""
     matchers = getattr(shell.Completer, "custom_matchers", None)
-    if matchers is not None and _matcher in matchers:
-        matchers.remove(_matcher)
+    if matchers is not None:
+        matchers[:] = [m for m in matchers if getattr(m, "__module__", None) != __name__]
+
+
+def _matcher(verbs: list[str]) -> Callable[..., Any]:
+    from IPython.core.completer import CompletionContext, SimpleCompletion, context_matcher
+
+    @context_matcher()
+    def match(context: CompletionContext) -> dict[str, Any]:
+        found = _LINE.search(context.line_with_cursor[: context.cursor_position])
+        if found is None:
+            return {"completions": []}
+        *before, begun = found["typed"].split(" ")
+        return {
+            "completions": [
+                SimpleCompletion(option)
+                for option in _options(before, verbs)
+                if option.startswith(begun)
+            ],
+            "matched_fragment": begun,
+            "suppress": True,
+            "do_not_suppress": set(),
+        }
+
+    matcher: Callable[..., Any] = match
+    return matcher
+
+
+def _options(before: list[str], verbs: list[str]) -> list[str]:
+    """What may come after these words."""
+    from .callables import tools
+
+    if not before:
+        return verbs
+    verb, *rest = before
+    if verb not in ("call", "wait"):
+        return []
+    if not rest:
+        return list(tools)
+    if verb == "wait":
+        return []
+    try:
+        properties = tools[rest[0]].schema.properties
+    except PageToolsError:
+        return []
+    given = {word.partition("=")[0].rstrip(":") for word in rest[1:]}
+    return [f"{name}=" for name in properties if name not in given]

@@ -20,6 +20,9 @@ A loop that was blocked by a cell for a minute gets one tick on the bill, not a 
 GRACE = 0.1
 """Seconds that answers get to come out of their sockets after the loop was blocked."""
 
+RESOLUTION = 0.001
+"""Seconds by which a deadline may come early, so that rounding never makes the timer spin."""
+
 SWEEP_FROM = 64
 """How many deadlines may be kept before those of finished calls are looked for."""
 
@@ -89,4 +92,4 @@ class Deadlines:
 
     def _is_due(self, blocked: bool) -> bool:
         # After a block, answers that lie unread in a socket come first.
-        return not blocked and self._heap[0][0] <= self._running
+        return not blocked and self._heap[0][0] - self._running < RESOLUTION

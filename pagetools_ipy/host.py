@@ -22,6 +22,9 @@ from .errors import BridgeError
 
 T = TypeVar("T")
 
+DRAIN_SECONDS = 3
+"""How long tasks may take to end by themselves when a thread host is closed."""
+
 
 class Host(Protocol):
     """A loop, and ways to it from any thread."""
@@ -221,10 +224,20 @@ class ThreadHost(_ForeignThreads):
         block_thread(call, timeout)
 
     def close(self) -> None:
-        """End the thread. To be called from another one."""
+        """Let what runs come to its end, then end the thread. To be called from another one."""
         with suppress(RuntimeError):  # closed already
-            self.loop.call_soon_threadsafe(self.loop.stop)
-        self._runner.join(timeout=5)
+            asyncio.run_coroutine_threadsafe(self._drain(), self.loop)
+        self._runner.join(2 * DRAIN_SECONDS)
+
+    async def _drain(self) -> None:
+        rest = asyncio.all_tasks() - {asyncio.current_task()}
+        if rest:
+            await asyncio.wait(rest, timeout=DRAIN_SECONDS)
+        for task in rest:
+            task.cancel()
+        await asyncio.gather(*rest, return_exceptions=True)
+        await self.loop.shutdown_asyncgens()
+        self.loop.stop()
 
 
 def _c_task(loop: asyncio.AbstractEventLoop, coroutine: Any, **options: Any) -> asyncio.Task[Any]:

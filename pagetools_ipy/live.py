@@ -5,6 +5,7 @@ Knows IPython's displays. Does not know what a call is about.
 
 from __future__ import annotations
 
+import contextvars
 import time
 from typing import TYPE_CHECKING, Any
 
@@ -41,6 +42,8 @@ def _formatter(shell: InteractiveShell) -> Any:
 
 def _draw(call: PageCall) -> None:
     handle = display(_bundle(call), raw=True, display_id=True)
+    # Updates come from the bridge's own context; this one says which cell they belong to.
+    cell = contextvars.copy_context()
     drawn_at = time.monotonic()
 
     def redraw(call: PageCall) -> None:
@@ -48,7 +51,7 @@ def _draw(call: PageCall) -> None:
         now = time.monotonic()
         if call.done() or now - drawn_at >= REDRAW_EVERY:
             drawn_at = now
-            handle.update(_bundle(call), raw=True)
+            cell.copy().run(handle.update, _bundle(call), raw=True)
 
     if not call.done():
         call.on_change(redraw)

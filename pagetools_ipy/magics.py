@@ -199,7 +199,6 @@ def _seconds(text: str) -> float | None:
 
 def _wait(shell: InteractiveShell, line: str, cell: str | None) -> None:
     from .arguments import Options, read_word
-    from .callables import tools
 
     options = Options({"timeout": _seconds, "tab": str, "ns": str})
     name, position = read_word(line, options.read(line, 0))
@@ -207,9 +206,9 @@ def _wait(shell: InteractiveShell, line: str, cell: str | None) -> None:
         raise UsageError("`%pagetools wait NAME [--timeout S]`")
     timeout = options.values.pop("timeout", 30.0)
     running = _running()
-    waiting = tools.on(**options.values).wait_for(name, timeout=timeout)
-    tool = running.host.block_on(waiting)
-    print(f"{tool!r}")
+    waiting = running.directory.wait_for(name, timeout=timeout, **options.values)
+    route = running.host.block_on(waiting)
+    print(f'"{route.registration.ns}/{route.name}" is there, in "{route.registration.label}".')
 
 
 def _snippet(shell: InteractiveShell, line: str, cell: str | None) -> None:
@@ -277,7 +276,7 @@ def load(shell: InteractiveShell) -> None:
     from .live import show_calls
 
     shell.register_magics(PageToolsMagics)
-    install(shell)
+    install(shell, VERBS)
     show_calls(shell)
 
 

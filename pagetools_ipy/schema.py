@@ -137,18 +137,17 @@ class InputSchema:
             InvalidArgumentsError: If a required argument is missing, or one is not declared
                 and the schema does not open itself to others.
         """
+        # A misspelt name first: it usually explains why another one is missing.
+        for name in () if self.open else args:
+            if name not in self.properties:
+                close = difflib.get_close_matches(name, self.properties, n=1)
+                hint = f'did you mean "{close[0]}"? ' if close else ""
+                raise InvalidArgumentsError(f"unknown argument; {hint}{self._takes()}", path=name)
         missing = [name for name in self.properties if name in self.required and name not in args]
         if missing:
             raise InvalidArgumentsError(
                 f"missing; {self._takes()}", path=listing(missing, len(missing))
             )
-        if self.open:
-            return
-        for name in args:
-            if name not in self.properties:
-                close = difflib.get_close_matches(name, self.properties, n=1)
-                hint = f'did you mean "{close[0]}"? ' if close else ""
-                raise InvalidArgumentsError(f"unknown argument; {hint}{self._takes()}", path=name)
 
     def _takes(self) -> str:
         if not self.properties:

@@ -1,0 +1,216 @@
+"""The page client in a real browser, against a real bridge, from pages of another origin."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page
+
+from pagetools_ipy import (
+    CallCancelledError,
+    Image,
+    PageGoneError,
+    PageToolError,
+    ToolNotFoundError,
+    ToolResult,
+    Tools,
+)
+from pagetools_ipy.bridge import Bridge
+from pagetools_ipy.host import ThreadHost
+
+from .conftest import Opener, Site, eventually
+
+pytestmark = pytest.mark.browser
+
+LAB = (Path(__file__).parent / "lab.html").read_text("utf-8")
+
+
+@pytest.fixture
+def page(site: Site, bridge: Bridge, open_page: Opener) -> Page:
+    opened = open_page(site.add("lab.html", LAB.replace("BRIDGE", bridge.url)))
+    eventually(lambda: bridge.host.run(bridge.directory.summary).tools == 15)
+    return opened
+
+
+@pytest.mark.usefixtures("page")
+def test_tools_of_a_page_of_another_origin_are_called(tools: Tools) -> None:
+    assert tools.add(a=1, b=2).result() == 3
+    assert tools.nothing().result() is None
+    assert tools.later().result() == "later"
+    assert tools.map().result() == [["a", 1]]
+    assert tools.unicode(text="ünï \u2028 \ud83d").result().endswith("✓ é 日本 🎉")
+    assert tools.surrogate().result() == "x\ud800y"
+    assert len(tools.rows(n=10_000).result()) == 10_000
+
+
+@pytest.mark.usefixtures("page")
+def test_failures_keep_the_pages_words(tools: Tools) -> None:
+    with pytest.raises(PageToolError) as raised:
+        tools.explode().result()
+    error = raised.value
+    assert (error.name, error.page_message, error.data) == ("RangeError", "too hot", {"heat": 9})
+    assert error.stack is not None
+    assert "lab.html" in error.stack
+    assert (error.tool, error.tab) == ("lab/explode", "lab.html")
+    with pytest.raises(PageToolError, match="just text"):
+        tools.throwText().result()
+    for name in ("cyclic", "bigint"):
+        with pytest.raises(PageToolError, match="not serialisable"):
+            tools[name]().result()
+
+
+@pytest.mark.usefixtures("page")
+def test_a_result_over_the_limit_costs_its_call_and_not_the_tab(tools: Tools) -> None:
+    assert len(tools.big(mb=8).result()) == 8 * 1024 * 1024
+    with pytest.raises(PageToolError, match="too large"):
+        tools.big(mb=20).result()
+    assert tools.add(a=1, b=1).result() == 2
+
+
+@pytest.mark.usefixtures("page")
+def test_progress_arrives_while_the_tool_runs(tools: Tools) -> None:
+    call = tools.steps()
+    seen = []
+    call.on_change(lambda c: seen.append(c.progress and c.progress.value))
+    assert call.result() == "done"
+    assert seen[:3] == [1, 2, 3]
+
+
+def test_cancelling_aborts_the_tool_in_the_page(page: Page, tools: Tools) -> None:
+    call = tools.hang()
+    call.cancel("not needed any more")
+    with pytest.raises(CallCancelledError):
+        call.result()
+    page.wait_for_function("window.aborted.length === 1")
+    assert "not needed any more" in page.evaluate("window.aborted[0]")
+
+
+@pytest.mark.usefixtures("page")
+def test_a_canvas_comes_back_as_an_image(tools: Tools) -> None:
+    result = tools.canvas().result()
+    assert isinstance(result, ToolResult)
+    (image,) = result.images
+    assert isinstance(image, Image)
+    assert image.data.startswith(b"\x89PNG")
+
+
+@pytest.mark.usefixtures("page")
+def test_a_hundred_calls_at_once_each_get_their_own_answer(tools: Tools) -> None:
+    calls = [tools.add(a=i, b=0) for i in range(100)]
+    assert [call.result() for call in calls] == list(range(100))
+
+
+def test_reloading_fails_pending_calls_and_keeps_the_tab(
+    page: Page, tools: Tools, bridge: Bridge
+) -> None:
+    (before,) = bridge.host.run(bridge.directory.tabs)
+    call = tools.hang()
+    page.reload()
+    with pytest.raises(PageGoneError) as raised:
+        call.result()
+    assert raised.value.sent is True
+    eventually(lambda: "add" in tools)
+    (after,) = bridge.host.run(bridge.directory.tabs)
+    assert after.id == before.id
+    assert after.client_ids != before.client_ids
+
+
+def test_withdrawing_a_namespace_takes_its_tools_away(page: Page, tools: Tools) -> None:
+    page.evaluate("window.pagetools.unregister('lab')")
+    eventually(lambda: len(tools) == 0)
+    page.evaluate("window.pagetools.register('two', [{name: 'hi', execute: () => 'hello'}])")
+    eventually(lambda: "hi" in tools)
+    assert tools.hi().result() == "hello"
+    with pytest.raises(ToolNotFoundError):
+        _ = tools.add
+
+
+def test_loading_the_script_twice_makes_one_connection(page: Page, bridge: Bridge) -> None:
+    page.evaluate(f"import('{bridge.url}/pagetools.js?again')")
+    page.wait_for_timeout(300)
+    assert bridge.host.run(bridge.directory.summary).clients == 1
+
+
+def test_a_page_is_back_soon_after_the_bridge_was_restarted(page: Page, bridge: Bridge) -> None:
+    port = bridge.port
+    bridge.stop()
+    page.wait_for_timeout(6000)
+    again = Bridge(ThreadHost())
+    again.start(port)
+    try:
+        took = eventually(lambda: again.host.run(again.directory.summary).tools == 15)
+        assert took < 2
+        assert Tools(lambda: again).add(a=2, b=2).result() == 4
+    finally:
+        again.stop()
+
+
+def test_the_script_tag_form_announces_itself(
+    site: Site, bridge: Bridge, open_page: Opener
+) -> None:
+    html = f"""<script>
+    const hi = {{name: 'hi', execute: () => 1}};
+    addEventListener('pagetools:ready', () => pagetools.register('late', [hi]));
+    </script><script type="module" src="{bridge.url}/pagetools.js"></script>"""
+    open_page(site.add("tag.html", html))
+    tools = Tools(lambda: bridge)
+    eventually(lambda: "hi" in tools)
+    assert tools.late.hi().result() == 1
+
+
+def test_a_page_with_aiui_tools_needs_only_the_script(
+    site: Site, bridge: Bridge, open_page: Opener
+) -> None:
+    html = f"""<script>
+    let changed = () => {{}};
+    const set = {{morpho: [{{name: 'report', description: 'State', run: () => ({{cells: 3}})}}]}};
+    window.__AIUI__ = {{v: 1, tools: {{
+      list: () => Object.entries(set).map(([ns, tools]) => ({{ns, tools, active: true}})),
+      call: async (ns, name, args) => set[ns].find((t) => t.name === name).run(args),
+      onChange: (handler) => {{ changed = handler; return () => {{}}; }},
+    }}}};
+    window.more = () => {{ set.extra = [{{name: 'more', run: (a) => a}}]; changed(); }};
+    window.less = () => {{ delete set.morpho; changed(); }};
+    </script><script type="module" src="{bridge.url}/pagetools.js"></script>"""
+    page = open_page(site.add("aiui.html", html))
+    tools = Tools(lambda: bridge)
+    eventually(lambda: "report" in tools)
+    assert tools.report().result() == {"cells": 3}
+    page.evaluate("more()")
+    eventually(lambda: "more" in tools)
+    assert tools.more(x=1).result() == {"x": 1}
+    page.evaluate("less()")
+    eventually(lambda: "report" not in tools)
+
+
+def test_a_page_that_may_not_come_in_is_told_why(bridge: Bridge, open_page: Opener) -> None:
+    page = open_page("about:blank")
+    code, reason = page.evaluate(
+        """(url) => new Promise((done) => {
+          const socket = new WebSocket(url);
+          socket.onclose = (event) => done([event.code, event.reason]);
+        })""",
+        f"ws://127.0.0.1:{bridge.port}/tools",
+    )
+    # Chromium itself keeps opaque origins from loopback; where it does not, the bridge does.
+    assert code in (1006, 4403)
+    assert code == 1006 or "origin" in reason
+    assert bridge.host.run(bridge.directory.summary).clients == 0
+
+
+def test_the_console_says_why_there_is_no_connection(
+    site: Site, bridge: Bridge, open_page: Opener
+) -> None:
+    said: list[str] = []
+    url = site.add("why.html", LAB.replace("BRIDGE", bridge.url))
+    page = open_page("about:blank")
+    page.on("console", lambda message: said.append(message.text))
+    page.goto(url)
+    eventually(lambda: bridge.host.run(bridge.directory.summary).clients == 1)
+    bridge.stop()
+    deadline = time.monotonic() + 5
+    while not any("%pagetools start" in text for text in said) and time.monotonic() < deadline:
+        page.wait_for_timeout(50)
+    assert any("%pagetools start" in text for text in said), said
