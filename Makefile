@@ -80,7 +80,7 @@ types: $(STAMP) ## check types with mypy
 # that one lacks a library, which comes with the browser. The files are named one by one, since node 22
 # no longer searches a folder that it is given.
 js: $(STAMP) browser
-	@node=node; node -e 'process.exit(parseInt(process.versions.node) < 18 ? 1 : 0)' 2>/dev/null \
+	@node=node; node -e 'process.exit(parseInt(process.versions.node) < 20 ? 1 : 0)' 2>/dev/null \
 	  || node=$$($(BIN)/python -c 'import pathlib, playwright; print(pathlib.Path(playwright.__file__).parent / "driver/node")'); \
 	echo "js: node $$($$node --version)"; \
 	$(if $(JS_TESTS),$$node --test $(JS_TESTS),echo "js: no tests in tests/js")

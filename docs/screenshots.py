@@ -9,19 +9,10 @@ from __future__ import annotations
 
 import asyncio
 import importlib
-import json
-import os
-import socket
-import subprocess
 import sys
 import tempfile
-import time
-import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
-import nbformat
 from playwright.async_api import Page, async_playwright
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -35,60 +26,6 @@ CELLS = [
     'await tools.add_todo(titel="olive oil")',
 ]
 
-QUIET = {
-    "apputils-extension/notification": {
-        "fetchNews": "false",
-        "checkForUpdates": False,
-        "doNotDisturbMode": True,
-    },
-    "application-extension/shell": {"startMode": "single"},
-    "notebook-extension/tracker": {"windowingMode": "none"},
-}
-
-
-@contextmanager
-def jupyterlab(notebooks: Path, home: Path) -> Iterator[str]:
-    """A JupyterLab without token on a free loopback port; gives its URL."""
-    for name, settings in QUIET.items():
-        path = home / "settings" / "@jupyterlab" / f"{name}.jupyterlab-settings"
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(json.dumps(settings), encoding="utf-8")
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
-    arguments = ["--no-browser", "--allow-root", f"--port={port}", "--IdentityProvider.token="]
-    server = subprocess.Popen(
-        [sys.executable, "-m", "jupyterlab", *arguments, f"--ServerApp.root_dir={notebooks}"],
-        env={
-            **os.environ,
-            "JUPYTERLAB_SETTINGS_DIR": str(home / "settings"),
-            "JUPYTERLAB_WORKSPACES_DIR": str(home / "workspaces"),
-            "JUPYTER_CONFIG_DIR": str(home / "config"),
-            "JUPYTER_RUNTIME_DIR": str(home / "runtime"),
-            "JUPYTER_PREFER_ENV_PATH": "1",
-            "IPYTHONDIR": str(home / "ipython"),
-        },
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-    )
-    try:
-        url = f"http://127.0.0.1:{port}"
-        wait_until_served(f"{url}/api", server)
-        yield url
-    finally:
-        server.terminate()
-        server.wait(20)
-
-
-def wait_until_served(url: str, server: subprocess.Popen[bytes]) -> None:
-    while server.poll() is None:
-        try:
-            urllib.request.urlopen(url).close()
-        except OSError:
-            time.sleep(0.1)
-        else:
-            return
-    raise RuntimeError("JupyterLab did not start")
-
 
 async def run_cells(page: Page) -> None:
     """Run the open notebook's cells one after the other, as a person does."""
@@ -101,17 +38,11 @@ async def run_cells(page: Page) -> None:
 
 
 async def take(home: Path, name: str) -> None:
-    notebooks = home / "notebooks"
-    notebooks.mkdir()
-    cells = [nbformat.v4.new_code_cell(source) for source in CELLS]  # type: ignore[no-untyped-call]
-    kernel = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    notebook = nbformat.v4.new_notebook(  # type: ignore[no-untyped-call]
-        cells=cells, metadata={"kernelspec": kernel}
-    )
-    nbformat.write(notebook, notebooks / "todo.ipynb")  # type: ignore[no-untyped-call]
     sys.path.insert(0, str(ROOT / "tests"))
     launch = importlib.import_module("browser").launch
-    with jupyterlab(notebooks, home) as url:
+    jupyter = importlib.import_module("jupyter")
+    jupyter.write_notebook(home / "notebooks" / "todo.ipynb", CELLS)
+    with jupyter.jupyter_server(home / "notebooks", home) as url:
         async with async_playwright() as playwright, await launch(playwright) as browser:
             page = await browser.new_page(viewport={"width": 1040, "height": 1190})
             await page.goto(f"{url}/doc/tree/todo.ipynb")

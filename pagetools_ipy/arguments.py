@@ -11,8 +11,9 @@ import json
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
-from .errors import InvalidArgumentsError, kind_of, shorten
+from .errors import InvalidArgumentsError
 from .schema import InputSchema
+from .text import brief, kind_of, shorten
 
 
 class Typed(NamedTuple):
@@ -74,7 +75,8 @@ def bind_arguments(
     args: dict[str, Any] = {}
     for key, text, quoted, is_json, bare, value in typed:
         asked = schema.properties.get(key)
-        if is_json and not (bare and kinds_of(asked) == ["string"]):
+        kinds = kinds_of(asked)
+        if is_json and not (bare and kinds and not {"array", "object"} & set(kinds)):
             args[key] = value
         elif not quoted and text.startswith("$") and text[1:].isidentifier():
             args[key] = _variable(text[1:], variables, key)
@@ -107,15 +109,20 @@ def _read_value(text: str, position: int, key: str, is_json: bool) -> tuple[Type
     if is_json:
         value, end = _read_json(text, position, key)
         return Typed(key, text[position:end], json=True, value=value), end
-    if text[position : position + 1] in ("[", "{"):
-        try:
-            value, end = _read_json(text, position, key)
-        except InvalidArgumentsError:
-            pass  # then it is text that happens to begin like JSON
-        else:
-            return Typed(key, text[position:end], json=True, bare=True, value=value), end
+    if text[position : position + 1] in ("[", "{") and _is_json(text, position):
+        value, end = _read_json(text, position, key)
+        return Typed(key, text[position:end], json=True, bare=True, value=value), end
     word, end = read_word(text, position, key)
     return Typed(key, word, quoted=text[position:end] != word), end
+
+
+def _is_json(text: str, position: int) -> bool:
+    """Whether it is JSON, or would be but for NaN; else it is text that begins like JSON."""
+    try:
+        _, end = json.JSONDecoder().raw_decode(text, position)
+    except (ValueError, RecursionError):
+        return False
+    return not text[end : end + 1].strip()
 
 
 def _read_json(text: str, position: int, key: str) -> tuple[Any, int]:
@@ -175,6 +182,14 @@ def read_word(text: str, position: int, key: str = "") -> tuple[str, int]:
     return "".join(word), position
 
 
+def quote_word(word: str) -> str:
+    """Write ``word`` so that `read_word` reads it as it is."""
+    if word and word.isprintable() and not word.startswith("--") and not set(word) & set("'\" \\"):
+        return word
+    escaped = word.replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
 def _variable(name: str, variables: Mapping[str, Any], key: str) -> Any:
     if name in variables:
         return variables[name]
@@ -198,14 +213,12 @@ def read_typed(text: str, schema: object, path: str, *, quoted: bool = False) ->
     Raises:
         InvalidArgumentsError: If the text cannot be read as any of the types allowed.
     """
+    for option in _options(schema):
+        if text == (option if isinstance(option, str) else json.dumps(option)):
+            return option
     kinds = kinds_of(schema)
     if not kinds:
         return text if quoted else _json_or_text(text)
-    options = schema.get("enum") if isinstance(schema, dict) else None
-    if isinstance(options, list):
-        for option in options:
-            if text == (option if isinstance(option, str) else json.dumps(option)):
-                return option
     # A string is the last resort: "3" for integer-or-string means the number.
     for kind in sorted(kinds, key=lambda kind: kind == "string"):
         try:
@@ -215,6 +228,20 @@ def read_typed(text: str, schema: object, path: str, *, quoted: bool = False) ->
     raise InvalidArgumentsError(
         f"expected {' or '.join(kinds)}, got {shorten(text, 60)!r}", path=path
     )
+
+
+def _options(schema: object) -> list[Any]:
+    """Values a schema lists: its ``enum`` or ``const``, or those of its alternatives."""
+    if not isinstance(schema, dict):
+        return []
+    listed = schema.get("enum")
+    found = list(listed) if isinstance(listed, list) else []
+    found += [schema["const"]] if "const" in schema else []
+    for key in ("anyOf", "oneOf"):
+        alternatives = schema.get(key)
+        for alternative in alternatives if isinstance(alternatives, list) else ():
+            found += _options(alternative)
+    return found
 
 
 def kinds_of(schema: object) -> list[str]:
@@ -332,22 +359,28 @@ def read_body(body: str, variables: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         InvalidArgumentsError: If it is neither, or is not an object.
     """
+    looks_like_json = body.lstrip().startswith(("{", "["))
     try:
         value = json.loads(body, parse_constant=refuse_constant)
     except (ValueError, RecursionError) as json_problem:
         import yaml  # loaded when a cell is not JSON
 
+        if looks_like_json and _is_json(body, len(body) - len(body.lstrip())):
+            raise InvalidArgumentsError(f"expected JSON in the cell: {json_problem}") from None
         try:
             value = yaml.safe_load(body)
-        except (yaml.YAMLError, RecursionError) as problem:
-            told = json_problem if body.lstrip().startswith("{") else problem
+        except Exception as problem:  # its constructors raise whatever Python's do
+            told = json_problem if looks_like_json else problem
             raise InvalidArgumentsError(f"expected JSON or YAML in the cell: {told}") from None
     if value is None:
         return {}
     if not isinstance(value, dict):
         raise InvalidArgumentsError(f"expected arguments by name in the cell, got {kind_of(value)}")
+    for key in value:
+        if not isinstance(key, str):
+            raise InvalidArgumentsError(f"expected names in the cell, got {brief(key)}; quote it")
     return {
-        key: _variable(item[1:], variables, str(key))
+        key: _variable(item[1:], variables, key)
         if isinstance(item, str) and item.startswith("$") and item[1:].isidentifier()
         else item
         for key, item in value.items()

@@ -94,7 +94,7 @@ class Bridge:
         self._memory.keep(Remembered(self.port, self._token))
         self.state = BridgeState.RUNNING
         self.host.run(lambda: self._spawn(transport))
-        atexit.register(self.stop)
+        atexit.register(self._leave)
 
     def _spawn(self, transport: WebSocketTransport) -> None:
         task = self.host.loop.create_task(transport.start(self._pump), name="pagetools start")
@@ -103,7 +103,12 @@ class Bridge:
     def _keep(self, task: asyncio.Task[None]) -> None:
         """Hold a task until it is done: the loop itself holds tasks weakly."""
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (problem := task.exception()):
+            _logger.error("%s failed", task.get_name(), exc_info=problem)
 
     async def _pump(self, link: Link) -> None:
         """Bring one link's messages to the directory, for as long as it lives."""
@@ -119,11 +124,14 @@ class Bridge:
 
     def stop(self) -> None:
         """Let go of pages and port. Pending calls end as `PageGoneError`. Idempotent."""
-        if self.state is not BridgeState.RUNNING:
-            return
+        if self.state is BridgeState.RUNNING:
+            self._memory.forget()
+            atexit.unregister(self._leave)
+            self._leave()
+
+    def _leave(self) -> None:
+        """Stop, but remember the port: a kernel that ends may be on its way to a restart."""
         self.state = BridgeState.STOPPED
-        atexit.unregister(self.stop)
-        self._memory.forget()
         self.host.run(self._end)
         self.host.close()
 

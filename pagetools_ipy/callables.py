@@ -9,7 +9,7 @@ and send nothing.
 
 from __future__ import annotations
 
-import re
+import keyword
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,12 +19,13 @@ from .bridge import Bridge
 from .calls import PageCall, check_timeout
 from .connections import PageToolRegistration
 from .directory import PageToolDirectory
-from .errors import BridgeError, NoPageConnectedError, ToolNotFoundError, shorten
+from .errors import BridgeError, NoPageConnectedError, ToolNotFoundError
 from .index import Route
 from .messages import ToolDescriptor
 from .results import from_page
-from .schema import InputSchema, describe
+from .schema import InputSchema
 from .tables import tools_html
+from .text import shorten
 
 DEFAULT_TIMEOUT = 15.0
 """Seconds a call may take unless told otherwise."""
@@ -98,7 +99,7 @@ class PageTool:
         self.schema = route.schema if route else InputSchema(None)
         if route is not None:
             self.__signature__ = route.schema.signature
-            self.__doc__ = describe(self.description, route.schema)
+            self.__doc__ = route.help
 
     def on(
         self,
@@ -252,7 +253,11 @@ class Tools:
         names = {_alias(name) for name in self._tools()}
         if self._scope.ns is None:
             names |= {_alias(row.ns) for row in self.registrations()}
-        public = {n for n in names if not n.startswith("_") and n not in _NEVER_TOOLS}
+        public = {
+            name
+            for name in names
+            if name.isidentifier() and not keyword.iskeyword(name) and not name.startswith("_")
+        } - _NEVER_TOOLS
         return sorted({*public, "on", "registrations", "wait_for"})
 
     def _ipython_key_completions_(self) -> list[str]:
@@ -302,8 +307,7 @@ def _peek(source: Callable[[], Bridge], scope: Scope, name: str) -> Route | None
 
 def _alias(name: str) -> str:
     """The name a tool goes by as an attribute, such as ``cart_add`` for ``cart.add``."""
-    alias = re.sub(r"\W", "_", name)
-    return f"_{alias}" if alias[:1].isdigit() else alias
+    return "".join(char if f"_{char}".isidentifier() else "_" for char in name)
 
 
 tools = Tools()

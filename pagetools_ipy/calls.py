@@ -17,7 +17,7 @@ import time
 from collections.abc import Callable, Generator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from .errors import (
     BridgeError,
@@ -26,11 +26,13 @@ from .errors import (
     InvalidArgumentsError,
     PageToolError,
     in_one_line,
-    shorten,
 )
+from .text import brief, shorten
+
+T = TypeVar("T")
 
 WAKE_EVERY = 0.2
-"""Seconds between two wake-ups of an awaiting cell.
+"""Seconds between two wake-ups of the loop of an awaiting cell.
 
 ipykernel notes an interrupt but does not wake an idle loop for it (ipython/ipykernel#881), so
 without these the stop button would do nothing until something else happened.
@@ -172,7 +174,7 @@ class PageCall:
 
     def done(self) -> bool:
         """Whether there is an outcome."""
-        return self.state is not CallState.PENDING
+        return self._outcome.done()
 
     def result(self, timeout: float | None = None) -> Any:
         """Block until the outcome, for code that cannot await.
@@ -213,10 +215,12 @@ class PageCall:
     def on_change(self, listener: Callable[[PageCall], None]) -> None:
         """Have ``listener(call)`` called at each progress and at the outcome, on the bridge's
         thread; at once if the call is done."""
-        if self.done():
-            listener(self)
-        else:
-            self._listeners.append(listener)
+        listeners = self._listeners
+        listeners.append(listener)
+        if self.done():  # perhaps just now, on the bridge's thread: whoever takes it out tells it
+            with suppress(ValueError):
+                listeners.remove(listener)
+                listener(self)
 
     def __await__(self) -> Generator[Any, None, Any]:
         return self._wait().__await__()
@@ -258,7 +262,8 @@ class PageCall:
                 error.partial = step.value  # type: ignore[attr-defined]
             return
         self.progress = step
-        self._tell()
+        for listener in tuple(self._listeners):
+            self._tell(listener)
 
     def settle(self, state: CallState, outcome: Any) -> bool:
         """Give the call its outcome: a value when ANSWERED, else an exception.
@@ -282,14 +287,13 @@ class PageCall:
             if self.progress is not None and hasattr(outcome, "partial"):
                 outcome.partial = self.progress.value
             self._outcome.set_exception(outcome)
-        self._tell()
-        self._listeners.clear()
+        while self._listeners:
+            self._tell(self._listeners.pop(0))
         return True
 
-    def _tell(self) -> None:
-        for listener in tuple(self._listeners):
-            with suppress(Exception):  # a broken display must not break the call
-                listener(self)
+    def _tell(self, listener: Callable[[PageCall], None]) -> None:
+        with suppress(Exception):  # a broken display must not break the call
+            listener(self)
 
     # What is shown
 
@@ -339,10 +343,20 @@ def block_thread(call: PageCall, timeout: float | None) -> None:
         concurrent.futures.wait([call._outcome], min(rest, WAKE_EVERY))
 
 
-async def wake_often(future: asyncio.Future[Any]) -> None:
-    """Wait for ``future`` without being deaf to an interrupt. Cancelling leaves it as it is."""
-    while not future.done():
-        await asyncio.wait({future}, timeout=WAKE_EVERY)
+async def wake_often(future: asyncio.Future[T]) -> T:
+    """Await ``future`` without being deaf to an interrupt. Cancelling cancels it."""
+    loop = future.get_loop()
+    timer: asyncio.TimerHandle
+
+    def tick() -> None:
+        nonlocal timer
+        timer = loop.call_later(WAKE_EVERY, tick)
+
+    tick()
+    try:
+        return await future
+    finally:
+        timer.cancel()
 
 
 def _running_loop() -> asyncio.AbstractEventLoop | None:
@@ -360,13 +374,18 @@ def check_timeout(timeout: float | None) -> float | None:
     """
     if timeout is None:
         return None
-    number = isinstance(timeout, (int, float)) and not isinstance(timeout, bool)
-    if not number or math.isnan(timeout) or timeout <= 0:
+    try:
+        seconds = math.nan if isinstance(timeout, (bool, str)) else float(timeout)
+    except OverflowError:
+        seconds = math.inf
+    except (TypeError, ValueError):
+        seconds = math.nan
+    if math.isnan(seconds) or seconds <= 0:
         raise InvalidArgumentsError(
-            f"expected a positive number of seconds, or None to wait for ever, got {timeout!r}",
+            f"expected a positive number of seconds, or None for ever, got {brief(timeout)}",
             path="timeout",
         )
-    return None if math.isinf(timeout) else float(timeout)
+    return None if math.isinf(seconds) else seconds
 
 
 def timed_out(call: PageCall) -> CallTimeoutError:

@@ -48,12 +48,13 @@ class ChangeSignal:
 
     def replace(self, gone: Iterable[Hashable], come: Iterable[Hashable]) -> None:
         """Note that items were taken away and others added."""
-        for items, step in ((gone, -1), (come, 1)):
-            for item in items:
-                self._difference[item] += step
-                if not self._difference[item]:
-                    del self._difference[item]
-        self._schedule()
+        changes = [(item, -1) for item in gone] + [(item, 1) for item in come]
+        for item, step in changes:
+            self._difference[item] += step
+            if not self._difference[item]:
+                del self._difference[item]
+        if changes:
+            self._schedule()
 
     def _schedule(self) -> None:
         try:

@@ -67,6 +67,7 @@ def _matcher(verbs: list[str]) -> Callable[..., Any]:
 
 def _options(before: list[str], verbs: list[str]) -> list[str]:
     """What may come after these words."""
+    from .arguments import quote_word
     from .callables import tools
 
     if not before:
@@ -75,7 +76,7 @@ def _options(before: list[str], verbs: list[str]) -> list[str]:
     if verb not in ("call", "wait"):
         return []
     if not rest:
-        return list(tools)
+        return [quote_word(name) for name in tools]
     if verb == "wait":
         return []
     try:

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from .calls import PageCall
-from .limits import MAX_TITLE_CHARS, MAX_URL_CHARS, clean
+from .limits import MAX_TITLE_CHARS, MAX_URL_CHARS
 from .messages import Hello, HelloTab, Register, State, ToolDescriptor, digest
 from .routing import Focus
-from .schema import InputSchema
+from .schema import InputSchema, describe
+from .text import clean
 
 MAX_ENDED = 256
 """How many finished calls a connection remembers, to tell late results from stray ones."""
@@ -174,6 +175,7 @@ class Registration:
         self.source = message.source
         self.registered_at = now
         self._schemas: dict[str, InputSchema] = {}
+        self._help: dict[str, str] = {}
 
     @property
     def client_id(self) -> str:
@@ -202,6 +204,14 @@ class Registration:
         if schema is None:
             schema = self._schemas[name] = InputSchema(self.by_name[name].input_schema)
         return schema
+
+    def help(self, name: str) -> str:
+        """Help text of one of the tools, written once."""
+        text = self._help.get(name)
+        if text is None:
+            description = self.by_name[name].description
+            text = self._help[name] = describe(description, self.schema(name))
+        return text
 
     def snapshot(self, *, shadowed: bool) -> PageToolRegistration:
         """The registration as others see it."""

@@ -21,6 +21,7 @@ from .calls import PageCall, check_timeout
 from .changes import ChangeSignal
 from .connections import Connection, PageToolSummary, Registration
 from .errors import (
+    BridgeError,
     MessageError,
     NoPageConnectedError,
     TabNotFoundError,
@@ -28,7 +29,7 @@ from .errors import (
     ToolWaitTimeoutError,
 )
 from .index import Registrations, Route, Tabs, ToolIndex
-from .limits import MAX_MESSAGE_BYTES, MAX_NAME_CHARS, check_name, clean
+from .limits import MAX_MESSAGE_BYTES, MAX_NAME_CHARS, check_name
 from .messages import (
     Activation,
     Hello,
@@ -41,6 +42,7 @@ from .messages import (
     State,
 )
 from .pending import PendingCalls
+from .text import clean, shorten
 
 _logger = logging.getLogger(__name__)
 
@@ -77,6 +79,7 @@ class PageToolDirectory:
         self._log = log or _logger.debug
         self._index = ToolIndex()
         self._order = itertools.count(1)
+        self._closed = False
         self._waiters: set[asyncio.Future[None]] = set()
         self._signal = ChangeSignal(change_debounce)
         self.ignored: Counter[str] = Counter()
@@ -170,7 +173,7 @@ class PageToolDirectory:
         for other in self._index.in_tab(tab_id):
             if other is connection or other.hello is None:
                 continue
-            if other.hello.tab.doc_id == hello.tab.doc_id:
+            if hello.tab.doc_id and other.hello.tab.doc_id == hello.tab.doc_id:
                 self._supersede(other)
             elif other.hello.frame.top and hello.frame.top:
                 # A page closes its connection before its tab opens the next one, so another
@@ -323,11 +326,14 @@ class PageToolDirectory:
 
         Raises:
             ToolWaitTimeoutError: If it did not come in time.
+            BridgeError: If the bridge was stopped meanwhile.
             AmbiguousToolError: If several different tools have the name.
         """
         loop = asyncio.get_running_loop()
         give_up_at = loop.time() + (check_timeout(timeout) or math.inf)
         while True:
+            if self._closed:
+                raise BridgeError(f'the bridge was stopped while "{shorten(name)}" was waited for')
             try:
                 return self.route(name, ns=ns, client_id=client_id, tab=tab)
             except (NoPageConnectedError, TabNotFoundError, ToolNotFoundError) as problem:
@@ -393,7 +399,9 @@ class PageToolDirectory:
         )
 
     def close(self) -> None:
-        """Fail what is pending and forget everyone."""
+        """Fail what is pending, tell who waits, and forget everyone."""
+        self._closed = True
+        self._wake_waiters()
         for client_id in tuple(self._index.connections):
             self.remove_connection(client_id)
         self._signal.close()

@@ -1,6 +1,6 @@
 """Every exception of the package, its stable code, its sentence and its one line in a notebook.
 
-Knows no other module.
+Knows no module but `text`.
 
     PageToolsError
     ├── BridgeError             the bridge is not running, or could not start or stop
@@ -23,8 +23,10 @@ and a person reads one line that ends in what to do next.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Protocol
+
+from .text import brief, listing, shorten
 
 __all__ = [
     "AmbiguousToolError",
@@ -41,43 +43,6 @@ __all__ = [
     "ToolNotFoundError",
     "ToolWaitTimeoutError",
 ]
-
-SHOWN_ITEMS = 12
-"""How many names a sentence lists before it says how many more there are."""
-
-SHOWN_CHARS = 120
-"""How much of one name, title or URL a sentence quotes."""
-
-
-def shorten(text: str, limit: int = SHOWN_CHARS) -> str:
-    """Cut ``text`` to ``limit`` characters, with an ellipsis where something is missing."""
-    return text if len(text) <= limit else text[: limit - 1] + "…"
-
-
-def listing(items: Iterable[str], total: int | None = None) -> str:
-    """Join names for a sentence, bounded whatever the directory holds."""
-    shown = [shorten(item) for _, item in zip(range(SHOWN_ITEMS), items, strict=False)]
-    rest = (total or 0) - len(shown)
-    return ", ".join(shown) + (f" and {rest:,} more" if rest > 0 else "")
-
-
-def kind_of(value: object) -> str:
-    """Name a value's JSON type, for sentences."""
-    match value:
-        case None:
-            return "null"
-        case bool():
-            return "boolean"
-        case int() | float():
-            return "number"
-        case str():
-            return "string"
-        case list() | tuple():
-            return "array"
-        case dict():
-            return "object"
-        case _:
-            return type(value).__name__
 
 
 def in_one_line(error: BaseException, text: str) -> None:
@@ -221,13 +186,15 @@ class AmbiguousToolError(PageToolsError):
 
     def __str__(self) -> str:
         places = (
-            f'{shorten(c.ns)}/{shorten(self.name)} in "{shorten(c.label)}" (client {c.client_id})'
+            f'{shorten(c.ns, 40)}/{shorten(self.name, 40)} in "{shorten(c.label, 60)}" '
+            f"(client {shorten(c.client_id, 40)})"
             for c in self.candidates
         )
         return (
             f'"{shorten(self.name)}" is offered {len(self.candidates):,} times and {self.reason}: '
-            f"{listing(places, len(self.candidates))}; narrow it with ns=, tab= or client_id=, "
-            "in a notebook tools.<namespace>.<name> or tools.on(tab).<name>"
+            f"{listing(places, len(self.candidates), 220)}; "
+            "narrow it with ns=, tab= or client_id=, in a notebook tools.<namespace>.<name> or "
+            "tools.on(tab).<name>"
         )
 
 
@@ -249,7 +216,7 @@ class TabNotFoundError(PageToolsError):
     def __str__(self) -> str:
         shown = (f'{key} "{shorten(label)}"' for key, label in self.live.items())
         alive = listing(shown, len(self.live)) if self.live else "none"
-        return f"no tab {shorten(repr(self.selector))}; live tabs: {alive}"
+        return f"no tab {brief(self.selector)}; live tabs: {alive}"
 
 
 class InvalidArgumentsError(PageToolsError, ValueError):

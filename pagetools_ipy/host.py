@@ -14,7 +14,7 @@ import concurrent.futures
 import signal
 import threading
 from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
 
 from .calls import WAKE_EVERY, PageCall, block_thread, wake_often
@@ -22,7 +22,9 @@ from .errors import BridgeError
 
 T = TypeVar("T")
 
-DRAIN_SECONDS = 3
+_STOPPED = "the bridge was stopped"
+
+DRAIN_SECONDS = 1.5
 """How long tasks may take to end by themselves when a thread host is closed."""
 
 
@@ -75,36 +77,35 @@ class _ForeignThreads:
             except BaseException as problem:
                 outcome.set_exception(problem)
 
-        self.loop.call_soon_threadsafe(step)
-        return outcome.result()
+        try:
+            self.loop.call_soon_threadsafe(step)
+        except RuntimeError:
+            raise BridgeError(_STOPPED) from None
+        return self._wait(outcome)
 
     async def relay(self, coroutine: Coroutine[Any, Any, T]) -> T:
         if asyncio.get_running_loop() is self.loop:
-            task = self.loop.create_task(coroutine)
-            try:
-                await wake_often(task)
-            except asyncio.CancelledError:
-                task.cancel()
-                raise
-            return task.result()
+            return await wake_often(self.loop.create_task(coroutine))
         submitted = asyncio.run_coroutine_threadsafe(coroutine, self.loop)
-        try:
-            await wake_often(asyncio.wrap_future(submitted))
-        except asyncio.CancelledError:
-            submitted.cancel()
-            raise
-        return submitted.result()
+        return await wake_often(asyncio.wrap_future(submitted))
 
     def block_on(self, coroutine: Coroutine[Any, Any, T]) -> T:
         submitted = asyncio.run_coroutine_threadsafe(coroutine, self.loop)
         try:
-            while not submitted.done():
-                # In short waits, so that an interrupt is noticed on every platform.
-                concurrent.futures.wait([submitted], WAKE_EVERY)
-            return submitted.result()
+            return self._wait(submitted)
         except KeyboardInterrupt:
             submitted.cancel()
             raise
+
+    def _wait(self, outcome: concurrent.futures.Future[T]) -> T:
+        while not self.loop.is_closed():
+            try:
+                # In short waits, so that an interrupt is noticed on every platform.
+                return outcome.result(WAKE_EVERY)
+            except TimeoutError:
+                if outcome.done():
+                    raise
+        raise BridgeError(_STOPPED)
 
 
 class KernelHost(_ForeignThreads):
@@ -137,11 +138,13 @@ class KernelHost(_ForeignThreads):
         task = self.loop.create_task(coroutine)
         with _interrupt_cancels(self.loop, task) as was_interrupted:
             try:
-                return self.loop.run_until_complete(task)
+                result = self.loop.run_until_complete(task)
             except asyncio.CancelledError:
-                if was_interrupted():
-                    raise KeyboardInterrupt from None
-                raise
+                if not was_interrupted():
+                    raise
+            if was_interrupted():  # even if the answer came at the same moment
+                raise KeyboardInterrupt
+            return result
 
     def _let_nest(self) -> None:
         """Make the loop re-entrant, at the first blocking call and not before: it patches
@@ -225,8 +228,11 @@ class ThreadHost(_ForeignThreads):
 
     def close(self) -> None:
         """Let what runs come to its end, then end the thread. To be called from another one."""
-        with suppress(RuntimeError):  # closed already
-            asyncio.run_coroutine_threadsafe(self._drain(), self.loop)
+        draining = self._drain()
+        try:
+            asyncio.run_coroutine_threadsafe(draining, self.loop)
+        except RuntimeError:  # closed already
+            draining.close()
         self._runner.join(2 * DRAIN_SECONDS)
 
     async def _drain(self) -> None:

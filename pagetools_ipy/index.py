@@ -10,14 +10,15 @@ walk over everything.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from .connections import ActiveTabs, Connection, PageToolRegistration, Registration, TabView
-from .errors import NoPageConnectedError, TabNotFoundError, ToolNotFoundError, shorten
+from .errors import NoPageConnectedError, TabNotFoundError, ToolNotFoundError
 from .messages import ToolDescriptor
 from .routing import Choice, best_by_namespace, choose
 from .schema import InputSchema
+from .text import shorten
 
 MAX_NAMES_IN_ERROR = 200
 
@@ -49,6 +50,11 @@ class Route(NamedTuple):
     def schema(self) -> InputSchema:
         """The tool's input schema, compiled once."""
         return self.registration.schema(self.name)
+
+    @property
+    def help(self) -> str:
+        """Help text of the tool."""
+        return self.registration.help(self.name)
 
 
 class ToolIndex:
@@ -156,28 +162,20 @@ class ToolIndex:
         """
         if not self.connections:
             raise NoPageConnectedError
-        if ns is None and name not in self._by_name and "/" in name:
-            ns, name = self._split(name)
         if client_id is not None or tab is not None:
-            return Route(self._choose_within(name, ns, client_id, tab), name)
+            return self._route_within(name, ns, client_id, tab)
+        ns, name = _qualified(name, ns, self._is_offered)
         choice = self._routes.get((name, ns))
         if choice is None:
             holders = self._by_name.get(name, {}).values()
             choice = self._routes[name, ns] = _choose(name, ns, holders, self._by_name, "")
         return Route(choice, name)
 
-    def _split(self, name: str) -> tuple[str | None, str]:
-        """Read ``ns/name``; either part may itself hold slashes, so the index decides."""
-        parts = name.split("/")
-        for cut in range(1, len(parts)):
-            ns, rest = "/".join(parts[:cut]), "/".join(parts[cut:])
-            if any(holder_ns == ns for _, holder_ns in self._by_name.get(rest, ())):
-                return ns, rest
-        return None, name
+    def _is_offered(self, name: str, ns: str | None) -> bool:
+        holders = self._by_name.get(name, {})
+        return bool(holders) if ns is None else any(holder == ns for _, holder in holders)
 
-    def _choose_within(
-        self, name: str, ns: str | None, client_id: str | None, tab: object
-    ) -> Choice[Registration]:
+    def _route_within(self, name: str, ns: str | None, client_id: str | None, tab: object) -> Route:
         scope, where = list(self.connections.values()), ""
         if tab is not None:
             scope = self._find_tab(tab)
@@ -189,9 +187,14 @@ class ToolIndex:
                 live = {c.client_id: c.label for c in self.connections.values()}
                 raise TabNotFoundError(client_id, live)
         registrations = [r for c in scope for r in c.registrations.values()]
+
+        def is_offered(name: str, ns: str | None) -> bool:
+            return any(name in r.by_name and ns in (None, r.ns) for r in registrations)
+
+        ns, name = _qualified(name, ns, is_offered)
         holders = [r for r in registrations if name in r.by_name]
         names = dict.fromkeys(n for r in registrations for n in r.by_name)
-        return _choose(name, ns, holders, names, where)
+        return Route(_choose(name, ns, holders, names, where), name)
 
     def clients_of(self, tab: object) -> frozenset[str]:
         """Identifiers of the connections of one tab; empty if it is gone."""
@@ -203,9 +206,9 @@ class ToolIndex:
     def _find_tab(self, selector: object) -> list[Connection]:
         found: Iterable[Connection] = ()
         if isinstance(selector, int) and not isinstance(selector, bool):
-            tabs = list(self._by_tab.values())
+            tabs = self._in_order()
             if -len(tabs) <= selector < len(tabs):
-                found = tabs[selector].values()
+                found = self.in_tab(tabs[selector])
         elif isinstance(selector, str):
             found = self.in_tab(selector) or self._find_text(selector)
         elif isinstance(tab_id := getattr(selector, "id", None), str):
@@ -218,8 +221,17 @@ class ToolIndex:
         if text in self.connections:
             return [self.connections[text]]
         everyone = self.connections.values()
-        exact = [c for c in everyone if text in (c.title, c.url)]
-        return exact or [c for c in everyone if text and c.url.startswith(text)]
+        exact = [c for c in everyone if text and text in (c.title, c.url)]
+        found = exact or [c for c in everyone if text and c.url.startswith(text)]
+        # A tab is all its frames, whichever of them was named.
+        return [c for tab_id in dict.fromkeys(c.tab_id for c in found) for c in self.in_tab(tab_id)]
+
+    def _in_order(self) -> Sequence[str]:
+        """Identifiers of the tabs, in the order in which their documents connected."""
+        first = {
+            tab: min(c.order for c in members.values()) for tab, members in self._by_tab.items()
+        }
+        return sorted(first, key=first.__getitem__)
 
     # Listing
 
@@ -239,7 +251,20 @@ class ToolIndex:
 
     def tabs(self) -> Tabs:
         """Snapshot of every tab, in the order in which they came, with its frames."""
-        return [TabView.of(tab_id, c.values()) for tab_id, c in self._by_tab.items()]
+        return [TabView.of(tab_id, self.in_tab(tab_id)) for tab_id in self._in_order()]
+
+
+def _qualified(
+    name: str, ns: str | None, is_offered: Callable[[str, str | None], bool]
+) -> tuple[str | None, str]:
+    """Read ``ns/name``; either part may itself hold slashes, so what is offered decides."""
+    if ns is None and "/" in name and not is_offered(name, None):
+        parts = name.split("/")
+        for cut in range(1, len(parts)):
+            head, rest = "/".join(parts[:cut]), "/".join(parts[cut:])
+            if is_offered(rest, head):
+                return head, rest
+    return ns, name
 
 
 def _choose(

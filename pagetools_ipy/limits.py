@@ -6,10 +6,10 @@ Knows single values. Does not know messages, tools or pages.
 from __future__ import annotations
 
 import math
-import re
 from typing import Any
 
-from .errors import InvalidArgumentsError, MessageError, kind_of, shorten
+from .errors import InvalidArgumentsError, MessageError
+from .text import brief, kind_of
 
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
 MAX_TOOLS = 256
@@ -23,8 +23,6 @@ MAX_SCHEMA_CHARS = 64 * 1024
 MAX_ARGUMENT_DEPTH = 64
 MAX_SAFE_INTEGER = 2**53 - 1
 """Largest integer a page reads back exactly (ECMAScript Number.MAX_SAFE_INTEGER)."""
-
-_ANSI = re.compile(r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[@-Z\\-_])")
 
 
 def check_name(name: str, path: str) -> None:
@@ -42,9 +40,10 @@ def check_name(name: str, path: str) -> None:
             reason="too_large",
         )
     # isprintable() is False for controls, bidi marks, zero-width characters and surrogates.
+    shown = ascii(name if len(name) <= 40 else name[:39] + "…")
     if not name.isprintable() or name != name.strip():
         raise MessageError(
-            f"expected visible characters, no space around, got {ascii(shorten(name, 40))}",
+            f"expected visible characters, no space around, got {shown}",
             path=path,
         )
 
@@ -83,16 +82,12 @@ def check_tree(tree: object, path: str) -> None:
     )
 
 
-def clean(text: str, limit: int) -> str:
-    """Make a page's text safe to show: no control, bidi or invisible characters, bounded."""
-    if not text.isprintable():
-        text = _ANSI.sub("", text)
-        text = "".join(c if c.isprintable() or c in "\n\t" else " " * c.isspace() for c in text)
-    return shorten(text, limit)
-
-
 def check_arguments(args: object) -> dict[str, Any]:
     """Make sure that arguments reach the page as they are.
+
+    Returns:
+        The arguments as plain JSON types, in containers of their own: subclasses such as an
+        ``IntEnum`` or a named tuple become what they are made of.
 
     Raises:
         InvalidArgumentsError: If they are not an object, or hold something JSON or a page's
@@ -103,41 +98,52 @@ def check_arguments(args: object) -> dict[str, Any]:
         return {}
     if not isinstance(args, dict):
         raise InvalidArgumentsError(f"expected an object of arguments, got {kind_of(args)}")
-    _check_value(args, "", MAX_ARGUMENT_DEPTH)
-    return args
+    plain: dict[str, Any] = _plain(args, "", MAX_ARGUMENT_DEPTH)
+    return plain
 
 
-def _check_value(value: object, path: str, levels: int) -> None:
+def _plain(value: Any, path: str, levels: int) -> Any:
     match value:
-        case None | bool() | str():
-            return
+        case None | bool():
+            return value
+        case str():
+            return str.__str__(value)
         case int():
-            if abs(value) > MAX_SAFE_INTEGER:
-                raise InvalidArgumentsError(
-                    f"expected an integer up to 2**53 - 1, got {shorten(str(value), 40)}, which a "
-                    "page would round; send it as a string",
-                    path=path,
-                )
+            return _plain_integer(int(value), path)
         case float():
             if not math.isfinite(value):
                 raise InvalidArgumentsError(
                     f"expected a finite number, got {value}, which JSON cannot carry", path=path
                 )
+            return float(value)
         case dict() | list() | tuple() if levels == 0:
             raise InvalidArgumentsError(
-                f"expected at most {MAX_ARGUMENT_DEPTH} levels, got more", path=shorten(path)
+                f"expected at most {MAX_ARGUMENT_DEPTH} levels, got more", path=path
             )
         case dict():
-            for key, item in value.items():
-                if not isinstance(key, str):
-                    raise InvalidArgumentsError(
-                        f"expected string keys, got {shorten(repr(key))}", path=path
-                    )
-                _check_value(item, f"{path}.{key}" if path else key, levels - 1)
+            return {
+                _plain_key(key, path): _plain(item, f"{path}.{key}" if path else key, levels - 1)
+                for key, item in value.items()
+            }
         case list() | tuple():
-            for position, item in enumerate(value):
-                _check_value(item, f"{path}[{position}]", levels - 1)
+            return [_plain(item, f"{path}[{n}]", levels - 1) for n, item in enumerate(value)]
         case _:
             raise InvalidArgumentsError(
                 f"expected a JSON value, got {type(value).__name__}; convert it first", path=path
             )
+
+
+def _plain_integer(value: int, path: str) -> int:
+    if abs(value) > MAX_SAFE_INTEGER:
+        raise InvalidArgumentsError(
+            f"expected an integer up to 2**53 - 1, got {brief(value, 40)}, which a page would "
+            "round; send it as a string",
+            path=path,
+        )
+    return value
+
+
+def _plain_key(key: Any, path: str) -> str:
+    if not isinstance(key, str):
+        raise InvalidArgumentsError(f"expected string keys, got {brief(key)}", path=path)
+    return str.__str__(key)

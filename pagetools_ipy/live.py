@@ -41,6 +41,7 @@ def _formatter(shell: InteractiveShell) -> Any:
 
 
 def _draw(call: PageCall) -> None:
+    was_done = call.done()
     handle = display(_bundle(call), raw=True, display_id=True)
     # Updates come from the bridge's own context; this one says which cell they belong to.
     cell = contextvars.copy_context()
@@ -53,7 +54,7 @@ def _draw(call: PageCall) -> None:
             drawn_at = now
             cell.copy().run(handle.update, _bundle(call), raw=True)
 
-    if not call.done():
+    if not was_done:
         call.on_change(redraw)
 
 

@@ -6,8 +6,10 @@ Knows IPython. Loads everything else when a verb needs it, so that ``%load_ext``
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
@@ -55,7 +57,7 @@ class PageToolsMagics(Magics):
     @line_cell_magic
     def pagetools(self, line: str, cell: str | None = None) -> Any:
         """Call the tools of web pages that are open in a browser; `%pagetools help` says how."""
-        verb, _, rest = line.strip().removesuffix(";").strip().partition(" ")
+        verb, rest = (*line.strip().removesuffix(";").split(None, 1), "", "")[:2]
         function = VERBS.get(verb or "status")
         if function is None:
             raise UsageError(f"no verb {verb!r}; there are: {', '.join(VERBS)}")
@@ -80,7 +82,7 @@ def _start(shell: InteractiveShell, line: str, cell: str | None) -> None:
             host.close()
             raise
     else:
-        if options.get("port", running.port) != running.port:
+        if options.get("port", 0) not in (0, running.port):
             raise BridgeError(
                 f"the bridge is running on port {running.port} already; `%pagetools stop` first"
             )
@@ -270,6 +272,11 @@ VERBS: dict[str, Callable[[InteractiveShell, str, str | None], Any]] = {
 }
 
 
+_left_behind: WeakKeyDictionary[InteractiveShell, tuple[int, str]] = WeakKeyDictionary()
+"""What `unload` leaves for a `load` in the same cell, which is what ``%reload_ext`` is: the
+cell's number, and the verb that brings the bridge back to its port."""
+
+
 def load(shell: InteractiveShell) -> None:
     """Add ``%pagetools``, its completion and the live display of calls to a shell."""
     from .completion import install
@@ -278,6 +285,9 @@ def load(shell: InteractiveShell) -> None:
     shell.register_magics(PageToolsMagics)
     install(shell, VERBS)
     show_calls(shell)
+    cell, verb = _left_behind.pop(shell, (-1, ""))
+    if cell == shell.execution_count:
+        shell.run_line_magic("pagetools", verb)
 
 
 def unload(shell: InteractiveShell) -> None:
@@ -286,6 +296,10 @@ def unload(shell: InteractiveShell) -> None:
     from .completion import uninstall
     from .live import hide_calls
 
+    with suppress(BridgeError):
+        running = bridge.current()
+        verb = f"start --port {running.port} --{running.host.name}"
+        _left_behind[shell] = (shell.execution_count, verb)
     bridge.stop()
     for kind in ("line", "cell"):
         shell.magics_manager.magics[kind].pop("pagetools", None)

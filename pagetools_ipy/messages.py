@@ -16,12 +16,13 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import msgspec
 
-from .errors import MessageError, kind_of, shorten
-from .limits import MAX_DESCRIPTION_CHARS, MAX_TITLE_CHARS, MAX_TOOLS, check_name, check_tree, clean
+from .errors import MessageError
+from .limits import MAX_DESCRIPTION_CHARS, MAX_TITLE_CHARS, MAX_TOOLS, check_name, check_tree
+from .text import brief, clean, kind_of
 
 VERSION = 1
 
@@ -137,17 +138,21 @@ class Result(_Wire, frozen=True, tag="result"):
             case str(text):
                 return PageError(message=text)
             case dict(fields):
-                text_of = {k: str(v) for k, v in fields.items() if v is not None and k != "data"}
+                text_of = {k: _text(fields.get(k)) for k in ("name", "message", "stack")}
                 return PageError(
-                    name=text_of.get("name") or "Error",
-                    message=text_of.get("message", ""),
-                    stack=text_of.get("stack"),
+                    name=text_of["name"] or "Error",
+                    message=text_of["message"],
+                    stack=text_of["stack"] or None,
                     data=fields.get("data"),
                 )
             case None:
                 return PageError(message="the page gave no reason")
             case other:
-                return PageError(message=str(other))
+                return PageError(message=_text(other))
+
+
+def _text(value: object) -> str:
+    return value if isinstance(value, str) else "" if value is None else brief(value)
 
 
 class Progress(_Wire, frozen=True, tag="progress"):
@@ -166,6 +171,8 @@ class Progress(_Wire, frozen=True, tag="progress"):
 class Pong(_Wire, frozen=True, tag="pong"):
     n: int
 
+
+M = TypeVar("M", bound=_Wire)
 
 PageMessage: TypeAlias = Hello | Register | State | Activation | Result | Progress | Pong
 
@@ -229,33 +236,6 @@ BRIDGE_MESSAGES: tuple[type[BridgeMessage], ...] = (
 # Reading
 
 
-def decode(frame: str | bytes) -> object:
-    """Read one frame into plain Python values.
-
-    Args:
-        frame: A JSON text; bytes stand for a binary frame, which the protocol does not have.
-
-    Raises:
-        MessageError: If the frame is binary, is not JSON, or is nested too deeply to read.
-    """
-    if isinstance(frame, bytes):
-        raise MessageError("expected a text frame, got a binary one", reason="binary")
-    try:
-        return msgspec.json.decode(frame)
-    except (msgspec.DecodeError, UnicodeEncodeError):
-        pass  # msgspec refuses lone surrogates, which JSON.stringify does send
-    except RecursionError:
-        raise MessageError("expected JSON, got one nested too deeply", reason="json") from None
-    try:
-        return json.loads(frame, parse_constant=_refuse_constant)
-    except (ValueError, RecursionError) as problem:
-        raise MessageError(f"expected JSON: {shorten(str(problem))}", reason="json") from None
-
-
-def _refuse_constant(name: str) -> object:
-    raise ValueError(f"{name} is not JSON")
-
-
 def parse(raw: object) -> PageMessage | None:
     """Read a page's message, already decoded from JSON.
 
@@ -271,7 +251,7 @@ def parse(raw: object) -> PageMessage | None:
     version = raw.get("v", VERSION)
     if version != VERSION or isinstance(version, bool):
         raise MessageError(
-            f"expected version {VERSION}, got {shorten(repr(version))}", path="v", reason="version"
+            f"expected version {VERSION}, got {brief(version)}", path="v", reason="version"
         )
     name = raw.get("type")
     if not isinstance(name, str):
@@ -279,10 +259,34 @@ def parse(raw: object) -> PageMessage | None:
     message_type = PAGE_MESSAGES.get(name)
     if message_type is None:
         return None
+    return _convert(raw, message_type, "")
+
+
+def _convert(raw: object, kind: type[M], path: str) -> M:
     try:
-        return msgspec.convert(raw, type=message_type)
+        try:
+            return msgspec.convert(raw, type=kind)
+        except UnicodeEncodeError:  # a lone surrogate where msgspec looks at text
+            return msgspec.convert(_without_surrogates(raw), type=kind)
     except msgspec.ValidationError as problem:
-        raise _located(problem, "") from None
+        raise _located(problem, path) from None
+
+
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+def _without_surrogates(raw: object, levels: int = 2) -> object:
+    """Take them out of a message's own fields, which lie on two levels, not of what it carries."""
+    if isinstance(raw, str):
+        return _SURROGATE.sub("\ufffd", raw)
+    if not isinstance(raw, dict) or not levels:
+        return raw
+    return {
+        _SURROGATE.sub("\ufffd", key): item
+        if key in ("value", "error")
+        else _without_surrogates(item, levels - 1)
+        for key, item in raw.items()
+    }
 
 
 def parse_tools(raw_tools: list[Any]) -> tuple[tuple[ToolDescriptor, ...], list[MessageError]]:
@@ -322,10 +326,7 @@ def parse_tools(raw_tools: list[Any]) -> tuple[tuple[ToolDescriptor, ...], list[
 
 
 def _parse_tool(raw: object, path: str) -> ToolDescriptor:
-    try:
-        tool = msgspec.convert(raw, type=ToolDescriptor)
-    except msgspec.ValidationError as problem:
-        raise _located(problem, path) from None
+    tool = _convert(raw, ToolDescriptor, path)
     check_name(tool.name, f"{path}.name")
     for key, tree in (
         ("inputSchema", tool.input_schema),
@@ -366,10 +367,11 @@ def _located(problem: msgspec.ValidationError, prefix: str) -> MessageError:
     text = found["text"]
     if missing := _MISSING.match(text):
         return MessageError("missing", path=f"{path}.{missing[1]}".lstrip("."))
+    names = _JSON_NAMES
+    if "got `float`" in text:  # "expected number, got number" would help nobody
+        names = {**names, "int": "whole number", "float": "fraction"}
     words = re.sub(
-        r"`([^`]+)`",
-        lambda m: " or ".join(_JSON_NAMES.get(w, w) for w in m[1].split(" | ")),
-        text,
+        r"`([^`]+)`", lambda m: " or ".join(names.get(w, w) for w in m[1].split(" | ")), text
     )
     return MessageError(words[:1].lower() + words[1:], path=path.lstrip("."))
 
@@ -393,14 +395,3 @@ def _fields(message_type: type[BridgeMessage]) -> tuple[tuple[str, str], ...]:
     return tuple(
         zip(message_type.__struct_fields__, message_type.__struct_encode_fields__, strict=True)
     )
-
-
-def encode(message: dict[str, Any]) -> bytes:
-    """Write a message as UTF-8 JSON.
-
-    Lone surrogates are escaped: a WebSocket library would close the connection over them.
-    """
-    try:
-        return msgspec.json.encode(message)
-    except UnicodeEncodeError:
-        return json.dumps(message, separators=(",", ":")).encode("ascii")

@@ -29,9 +29,9 @@ from .limits import (
     MAX_NAME_CHARS,
     MAX_TITLE_CHARS,
     check_arguments,
-    clean,
 )
 from .messages import PageError, Progress, Result
+from .text import clean
 
 Sender = Callable[[Connection, messages.BridgeMessage], bool]
 """Sends a message to a connection; says whether it could be handed over."""

@@ -15,8 +15,8 @@ import html
 from dataclasses import dataclass
 from typing import Any
 
-from .errors import PageToolError, shorten
-from .limits import clean
+from .errors import PageToolError
+from .text import clean, shorten
 
 MAX_SHOWN_CHARS = 2000
 _NATIVE_IMAGES = ("image/png", "image/jpeg", "image/gif")

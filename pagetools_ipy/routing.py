@@ -7,7 +7,8 @@ Knows candidates and how to compare where a person looks. Does not know links, c
 2. Candidates of one namespace are one app opened several times: the best ranked one stands
    for it, the others are shadowed.
 3. Candidates of different namespaces are different tools: if exactly one of them is in an
-   active tab it answers, else if exactly one is in a focused tab, else nobody does.
+   active tab it answers; of several active ones, or where none is, the only focused one does;
+   else nobody does.
 
 Rank is where the person looks, or looked last: active, then focused, then visible, then last
 focused, then last heard from, then the later connection. A page is usually hidden while its
@@ -72,12 +73,12 @@ def choose(name: str, candidates: Sequence[C]) -> Choice[C]:
     winners = _ranked(best_by_namespace(candidates).values())
     if len(winners) == 1:
         return Choice(winners[0], _why(winners[0], candidates))
+    in_front = winners
     for attribute in ("active", "focused"):
-        looked_at = [c for c in winners if getattr(c.focus, attribute)]
+        looked_at = [c for c in in_front if getattr(c.focus, attribute)]
         if len(looked_at) == 1:
             return Choice(looked_at[0], f"in the {attribute} tab, of {len(candidates)}")
-        if looked_at:
-            break
+        in_front = looked_at or in_front
     raise AmbiguousToolError(name, _ranked(candidates))
 
 

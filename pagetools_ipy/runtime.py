@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import json
 import secrets
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 __all__ = ["Memory", "Remembered"]
+
+_PREFIX = "pagetools-"
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,15 +51,16 @@ class Memory:
             return None
         from jupyter_core.paths import jupyter_runtime_dir  # loaded in every kernel already
 
-        return Path(jupyter_runtime_dir()) / f"pagetools-{self._key}.json"
+        return Path(jupyter_runtime_dir()) / f"{_PREFIX}{self._key}.json"
 
     def recall(self) -> Remembered:
         """What was kept, or a new token and no port; a damaged file counts as none."""
         try:
             kept = json.loads(self.path.read_text(encoding="utf-8")) if self.path else {}
             port, token = kept.get("port"), kept.get("token")
-            if isinstance(port, int) and isinstance(token, str) and len(token) >= 32:
-                return Remembered(port, token)
+            if isinstance(token, str) and len(token) >= 32:
+                known = isinstance(port, int) and 0 < port <= 65535
+                return Remembered(port if known else None, token)
         except (OSError, ValueError, AttributeError):
             pass
         return Remembered(None, secrets.token_urlsafe(32))
@@ -69,12 +73,21 @@ class Memory:
 
         try:
             self.path.parent.mkdir(parents=True, exist_ok=True)
+            self._sweep(self.path.parent)
             with secure_write(str(self.path)) as file:
                 json.dump(asdict(remembered), file)
         except OSError:
             return
 
+    def _sweep(self, folder: Path) -> None:
+        """Remove what kernels left that will not come back: their connection file is gone."""
+        for path in folder.glob(f"{_PREFIX}*.json"):
+            if not (folder / path.name.removeprefix(_PREFIX)).exists():
+                with suppress(OSError):
+                    path.unlink()
+
     def forget(self) -> None:
         """Remove the file."""
         if self.path is not None:
-            self.path.unlink(missing_ok=True)
+            with suppress(OSError):
+                self.path.unlink()

@@ -12,13 +12,16 @@ from __future__ import annotations
 import difflib
 import functools
 import inspect
+import itertools
 import json
 import keyword
 import types
 from collections.abc import Mapping
 from typing import Any, Literal, Protocol
+from urllib.parse import unquote
 
-from .errors import InvalidArgumentsError, kind_of, listing, shorten
+from .errors import InvalidArgumentsError
+from .text import SHOWN_CHARS, brief, clean, kind_of, listing, shorten
 
 _OPENERS = (
     "patternProperties", "unevaluatedProperties", "propertyNames", "allOf", "anyOf", "oneOf",
@@ -35,6 +38,18 @@ _PYTHON_TYPES: dict[str, Any] = {
     "object": dict,
     "null": None,
 }
+
+
+MAX_HELP_CHARS = 20_000
+
+MAX_EXPANSION = 20_000
+"""How many subschemas a schema may come to once each ``$ref`` is followed; one that refers to
+itself many times over would keep the validator, and the kernel with it, busy for ever."""
+
+
+MAX_UNFOLLOWED = 16
+"""How many references by anchor, by identifier or at run time a schema may hold. They are not
+followed to count; fewer than these cannot multiply to much."""
 
 
 class _Omitted:
@@ -102,7 +117,8 @@ class InputSchema:
         parameters.sort(key=lambda p: p.default is not inspect.Parameter.empty)
         if self.open or len(parameters) < len(self.properties):
             taken = {p.name for p in parameters}
-            rest = next(n for n in ("kwargs", "more", "_kwargs", "_more_") if n not in taken)
+            underscores = itertools.count(0)
+            rest = next(n for u in underscores if (n := "kwargs" + "_" * u) not in taken)
             parameters.append(inspect.Parameter(rest, inspect.Parameter.VAR_KEYWORD))
         return inspect.Signature(parameters)
 
@@ -117,6 +133,8 @@ class InputSchema:
         if not self.schema:
             return None, None
         try:
+            if _expansion(self.schema) > MAX_EXPANSION:
+                return None, f"its references come to more than {MAX_EXPANSION:,} subschemas"
             # Page schemas use "format" for things that are no formats, such as a regular
             # expression for colours, so formats are not asserted.
             return jsonschema_rs.validator_for(
@@ -164,10 +182,64 @@ class InputSchema:
         validator, _ = self._compiled
         if validator is None:
             return
-        for error in validator.iter_errors(args):
-            raise InvalidArgumentsError(
-                _explain(error), path=json_path(error.instance_path)
-            ) from None
+        try:
+            error = next(iter(validator.iter_errors(args)), None)
+        except UnicodeEncodeError:
+            return  # a lone surrogate, which JSON allows and the validator cannot read
+        if error is not None:
+            raise InvalidArgumentsError(_explain(error), path=json_path(error.instance_path))
+
+
+def _expansion(root: dict[str, Any]) -> int:
+    """How many subschemas ``root`` comes to once local references are followed.
+
+    A reference back to where it came from counts once: how often it is followed then depends
+    on the arguments, which are the caller's own.
+    """
+    sizes: dict[int, int] = {}
+    unfollowed = 0
+
+    def size(node: Any) -> int:
+        nonlocal unfollowed
+        if not isinstance(node, (dict, list)):
+            return 0
+        known = sizes.get(id(node))
+        if known is None:
+            sizes[id(node)] = 1
+            children = node.values() if isinstance(node, dict) else node
+            total = 1 + sum(size(child) for child in children)
+            for reference in _references(node):
+                if reference == "#" or reference.startswith("#/"):
+                    total += size(_local(root, reference))
+                else:
+                    unfollowed += 1
+            known = sizes[id(node)] = min(total, MAX_EXPANSION + 1)
+        return known
+
+    total = size(root)
+    return total if unfollowed <= MAX_UNFOLLOWED else MAX_EXPANSION + 1
+
+
+def _references(node: Any) -> list[str]:
+    """References that a schema makes; those made at run time with a mark that is no pointer."""
+    if not isinstance(node, dict):
+        return []
+    named = [node["$ref"]] if isinstance(node.get("$ref"), str) else []
+    return named + ["?" for key in ("$dynamicRef", "$recursiveRef") if key in node]
+
+
+def _local(root: Any, reference: str) -> Any:
+    """The part of ``root`` that a local JSON pointer names; None when there is none."""
+    target = root
+    for step in unquote(reference).removeprefix("#").split("/")[1:]:
+        name = step.replace("~1", "/").replace("~0", "~")
+        if isinstance(target, list) and name.isdigit() and int(name) < len(target):
+            target = target[int(name)]
+        elif isinstance(target, dict):
+            target = target.get(name)
+        else:
+            return None
+    return target
 
 
 def _refuse_remote(uri: str) -> Any:
@@ -178,22 +250,27 @@ def _explain(error: Any) -> str:
     """Say what was expected and what came; jsonschema-rs words only where it says it better."""
     kind = error.kind
     if kind.name == "type":
-        got = kind_of(error.instance)
-        return f"expected {' or '.join(kind.types)}, got {got}{_quoted(error.instance)}"
+        return f"expected {' or '.join(kind.types)}, got {_got(error.instance)}"
     if kind.name == "enum":
-        options = [json.dumps(option) for option in kind.options]
-        return f"expected one of {listing(options, len(options))}, got{_quoted(error.instance)}"
+        options = [_json(option, SHOWN_CHARS) for option in kind.options]
+        got = error.instance
+        shown = kind_of(got) if isinstance(got, (list, dict)) else _json(got, 60)
+        return f"expected one of {listing(options, len(options))}, got {shown}"
     if kind.name == "required":
-        return f"missing required property {json.dumps(kind.property)}"
+        return f"missing required property {_json(kind.property, SHOWN_CHARS)}"
     if kind.name in ("additionalProperties", "unevaluatedProperties"):
-        return f"unknown property {listing([json.dumps(name) for name in kind.unexpected])}"
-    return str(error.message)
+        names = [_json(name, SHOWN_CHARS) for name in kind.unexpected]
+        return f"unknown property {listing(names, len(names))}"
+    return shorten(error.message, 300)
 
 
-def _quoted(value: object) -> str:
-    if isinstance(value, (dict, list)) or value is None:
-        return ""
-    return f" {shorten(json.dumps(value), 60)}"
+def _got(value: object) -> str:
+    kind = kind_of(value)
+    return kind if kind in ("array", "object", "null") else f"{kind} {_json(value, 60)}"
+
+
+def _json(value: object, limit: int) -> str:
+    return shorten(json.dumps(value, default=brief), limit)
 
 
 def json_path(path: list[str | int]) -> str:
@@ -216,7 +293,9 @@ def annotation(schema: object) -> Any:
             return _union([annotation(option) for option in schema[key]])
     kinds = schema.get("type")
     if isinstance(kinds, list):
-        return _union([annotation({**schema, "type": kind}) for kind in kinds])
+        # Each kind once: a list of equal kinds in nested items would double at every level.
+        distinct = dict.fromkeys(kind for kind in kinds if isinstance(kind, str))
+        return _union([annotation({**schema, "type": kind}) for kind in distinct])
     if kinds == "array":
         item = annotation(schema.get("items"))
         return list if item is inspect.Parameter.empty else types.GenericAlias(list, (item,))
@@ -243,20 +322,22 @@ def describe(description: str, schema: InputSchema) -> str:
     if schema.properties:
         lines += ["", "Args:"]
         for name, sub in schema.properties.items():
-            lines.append(f"    {name} ({_type_text(sub, name in schema.required)}): {_about(sub)}")
+            about = _about(sub)
+            kind = _type_text(sub, name in schema.required)
+            lines.append(f"    {shorten(name)} ({kind})" + (f": {about}" if about else ""))
     if schema.problem:
         lines += ["", f"Arguments are not validated: {schema.problem}"]
-    return "\n".join(line.rstrip(": ") if line.startswith("    ") else line for line in lines)
+    return clean("\n".join(lines), MAX_HELP_CHARS)
 
 
 def _about(schema: object) -> str:
     text = schema.get("description") if isinstance(schema, dict) else None
-    return " ".join(text.split()) if isinstance(text, str) else ""
+    return shorten(text, 1000) if isinstance(text, str) else ""
 
 
 def _type_text(schema: object, required: bool) -> str:
     kind = annotation(schema)
-    text = "any" if kind is inspect.Parameter.empty else inspect.formatannotation(kind)
+    text = "any" if kind is inspect.Parameter.empty else shorten(inspect.formatannotation(kind))
     if isinstance(schema, dict) and "default" in schema:
-        return f"{text}, default {shorten(json.dumps(schema['default']), 60)}"
+        return f"{text}, default {_json(schema['default'], 60)}"
     return text if required else f"{text}, optional"

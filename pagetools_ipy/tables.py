@@ -10,8 +10,11 @@ import html
 from collections.abc import Sequence
 
 from .connections import PageToolRegistration, TabView
-from .errors import shorten
 from .messages import ToolDescriptor
+from .text import shorten
+
+MAX_CELL = 1000
+"""How many characters of a text a cell holds."""
 
 _TOOL_HEAD = ("TOOL", "TAKES", "DOES", "TAB")
 _TOOL_WIDTHS = (36, 44, 48, 28)
@@ -73,7 +76,7 @@ def _text(
 ) -> str:
     if not rows:
         return empty
-    table = [head, *(tuple(" ".join(cell.split()) for cell in row) for row in rows)]
+    table = [head, *(tuple(shorten(cell, MAX_CELL) for cell in row) for row in rows)]
     fitting = [
         min(limit, max(len(row[column]) for row in table)) for column, limit in enumerate(widths)
     ]
@@ -91,7 +94,13 @@ def _html(head: tuple[str, ...], rows: list[tuple[str, ...]], empty: str) -> str
     left = " style='text-align:left'"
     names = "".join(f"<th{left}>{name.lower()}</th>" for name in head)
     body = "".join(
-        "<tr>" + "".join(f"<td{left}>{html.escape(cell)}</td>" for cell in row) + "</tr>"
+        "<tr>"
+        + "".join(f"<td{left}>{html.escape(shorten(cell, MAX_CELL))}</td>" for cell in row)
+        + "</tr>"
         for row in rows
     )
     return f"<table><thead><tr>{names}</tr></thead><tbody>{body}</tbody></table>"
+
+
+def _escaped(cell: str) -> str:
+    return html.escape(shorten(cell, MAX_CELL))

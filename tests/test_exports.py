@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import subprocess
 import sys
+from pathlib import Path
 
 import pagetools_ipy
 from pagetools_ipy import errors
@@ -56,3 +57,8 @@ print(sorted(n for n in new if n not in sys.stdlib_module_names))
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60
     )
     assert run.stdout.strip() == "['pagetools_ipy']"
+
+
+def test_the_page_client_is_of_the_same_version() -> None:
+    script = (Path(pagetools_ipy.__file__).parent / "static" / "pagetools.js").read_text("utf-8")
+    assert f"const VERSION = '{pagetools_ipy.__version__}';" in script

@@ -8,8 +8,9 @@ from pathlib import Path
 PACKAGE = Path(__file__).parent.parent / "pagetools_ipy"
 
 ROWS = [
+    {"text"},
     {"errors"},
-    {"limits", "schema"},
+    {"limits", "schema", "frames"},
     {"messages", "arguments", "results", "runtime"},
     {"routing", "calls"},
     {"changes", "deadlines", "connections"},
@@ -25,7 +26,7 @@ ROWS = [
 ]
 
 THIRD_PARTY = {
-    "msgspec": {"messages"},
+    "msgspec": {"messages", "frames"},
     "jsonschema_rs": {"schema"},
     "yaml": {"arguments"},
     "jupyter_core": {"runtime"},

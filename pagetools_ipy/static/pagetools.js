@@ -14,7 +14,7 @@
 /** @typedef {(now: number | Progress, total?: number, message?: string, value?: unknown) => void} Report */
 /** @typedef {(args: any, context: {signal: AbortSignal, progress: Report}) => unknown} Execute */
 /**
- * @typedef {{name: string, description: string, title?: string, inputSchema?: object, outputSchema?: object,
+ * @typedef {{name: string, description?: string, title?: string, inputSchema?: object, outputSchema?: object,
  *   annotations?: object, execute: Execute}} Tool
  */
 /** @typedef {{tools: Map<string, Tool>, manifest: string}} ToolSet `manifest`: what is sent, as JSON text */
@@ -39,7 +39,7 @@ const RETRY_CAP_MS = 3000;
 /** For a while after a loss: under a second, as the timers of hidden tabs fire on whole seconds. */
 const RETRY_CAP_AFTER_LOSS_MS = 700;
 const RECENT_LOSS_MS = 15 * 60_000;
-/** Now and then without a probe, in case something in the page keeps probes from getting through. */
+/** Until a first probe got through, now and then without one: something in the page may hold probes back. */
 const BLIND_DIAL_EVERY = 20;
 /** A connection that lived this long was a good one: after it, retries start quickly again. */
 const GOOD_CONNECTION_MS = 5000;
@@ -209,7 +209,7 @@ function excess(text, maxBytes) {
 function manifestOf(tool, where) {
   if (typeof tool?.name !== 'string' || !tool.name) refuse(`${where} needs a name (a non-empty string)`);
   const which = `${where} ("${tool.name}")`;
-  if (typeof tool.description !== 'string') refuse(`${which} needs a description (a string)`);
+  if (typeof (tool.description ?? '') !== 'string') refuse(`${which}: description must be a string`);
   if (typeof tool.execute !== 'function') refuse(`${which} needs execute (a function of (args, context))`);
   for (const key of ['inputSchema', 'outputSchema', 'annotations']) {
     if (tool[key] != null && tagOf(tool[key]) !== 'Object') refuse(`${which}: ${key} must be an object`);
@@ -562,6 +562,7 @@ export function createClient({ window = globalThis, url = import.meta.url } = {}
   let openedAt = -Infinity;
   let lostAt = -Infinity;
   let canProbe = true;
+  let probesWork = false;
   let asked = false;
   let resume = false;
   const said = new Set();
@@ -650,7 +651,8 @@ export function createClient({ window = globalThis, url = import.meta.url } = {}
     const probing = new AbortController();
     signal.addEventListener('abort', () => probing.abort());
     after(window, PATIENCE_MS, signal, () => askWhyItTakesLong(signal, probing));
-    const probes = failures > 0 && canProbe && failures % BLIND_DIAL_EVERY !== 0;
+    const isBlindTurn = !probesWork && failures % BLIND_DIAL_EVERY === 0;
+    const probes = failures > 0 && canProbe && !isBlindTurn;
     const answered = !probes || (await probe(probing.signal));
     if (signal.aborted) return;
     if (answered) openSocket(signal, probes);
@@ -665,7 +667,7 @@ export function createClient({ window = globalThis, url = import.meta.url } = {}
   function probe(signal) {
     const options = { mode: 'no-cors', cache: 'no-store', signal };
     return window.fetch(address('health').href, options).then(
-      () => true,
+      () => (probesWork = true),
       () => signal.aborted || !canProbe,
     );
   }

@@ -14,20 +14,23 @@ import asyncio
 import hmac
 import logging
 import mimetypes
+import re
 import socket
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
 from http import HTTPStatus
 from importlib import resources
 from typing import Any
-from urllib.parse import urlsplit
+from weakref import WeakSet
 
 from websockets.asyncio.server import Server, ServerConnection, broadcast, serve
 from websockets.datastructures import Headers
 from websockets.exceptions import ConnectionClosed
 from websockets.http11 import Request, Response
+from websockets.protocol import State
 from websockets.typing import Subprotocol
 
-from .. import messages
+from .. import frames, messages
 from ..errors import BridgeError, MessageError
 from ..limits import MAX_MESSAGE_BYTES
 from . import OnLink
@@ -45,6 +48,9 @@ BAD_TOKEN = 4401
 BAD_ORIGIN = 4403
 FLOOD = 4429
 
+CLOSE_SECONDS = 1
+"""How long pages may take to take leave."""
+
 MAX_UNSENT_BYTES = 8 * 1024 * 1024
 """How much may wait for a page that does not read before its link is ended."""
 
@@ -57,6 +63,14 @@ FILES = {
 """What is served, and from which file of the package; nothing else on disk can be reached."""
 
 
+# Browsers write an origin in one way only: no user, no path, lower case, no default port. They
+# resolve *.localhost to loopback without asking anyone (RFC 6761, 6.3).
+_LOOPBACK_ORIGIN = re.compile(
+    r"https?://(localhost|127\.0\.0\.1|\[::1\]|([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+localhost)"
+    r"(:(?P<port>\d{1,5}))?"
+)
+
+
 def bind(port: int | None = None) -> socket.socket:
     """Take a loopback port, at once.
 
@@ -66,12 +80,12 @@ def bind(port: int | None = None) -> socket.socket:
     Raises:
         BridgeError: If it, or none of the ten, is free.
     """
+    if port is not None and not 0 <= port <= 65535:
+        raise BridgeError(f"expected a port from 0 to 65535, got {port}", port=port)
     candidates = [port] if port is not None else range(DEFAULT_PORT, DEFAULT_PORT + PORTS_TRIED)
     for candidate in candidates:
         try:
             return socket.create_server((HOST, candidate), backlog=1024)
-        except OverflowError:
-            raise BridgeError(f"expected a port from 0 to 65535, got {port}", port=port) from None
         except OSError as problem:
             failure = problem.strerror or str(problem)
     if port is not None:
@@ -90,15 +104,8 @@ def bind(port: int | None = None) -> socket.socket:
 
 def is_loopback_origin(origin: str) -> bool:
     """Whether an ``Origin`` header names a page of this machine, compared exactly."""
-    try:
-        parts = urlsplit(origin)
-        host, _ = parts.hostname, parts.port  # both raise ValueError when malformed
-    except ValueError:
-        return False
-    if parts.scheme not in ("http", "https") or parts.path or parts.query or parts.fragment:
-        return False
-    # Browsers resolve *.localhost to loopback without asking anyone (RFC 6761, 6.3).
-    return host in ("localhost", "127.0.0.1", "::1") or bool(host and host.endswith(".localhost"))
+    found = _LOOPBACK_ORIGIN.fullmatch(origin)
+    return found is not None and int(found["port"] or 0) <= 65535
 
 
 class WebSocketLink:
@@ -117,7 +124,7 @@ class WebSocketLink:
         if self._connection.transport.get_write_buffer_size() > MAX_UNSENT_BYTES:
             self.close(FLOOD, "the page does not read what it is sent")
             raise ConnectionError("the page does not read what it is sent")
-        broadcast([self._connection], messages.encode(message), text=True)
+        broadcast([self._connection], frames.encode(message), text=True)
 
     def close(self, code: int, reason: str) -> None:
         """See `Link.close`."""
@@ -128,7 +135,7 @@ class WebSocketLink:
         try:
             async for frame in self._connection:
                 try:
-                    raw = messages.decode(frame)
+                    raw = frames.decode(frame)
                 except MessageError as problem:
                     self.send(messages.dump(messages.Rejected(problem.reason, problem.problem, "")))
                 else:
@@ -149,31 +156,54 @@ class WebSocketTransport:
         self._listener = listener
         self._token = token
         self._server: Server | None = None
+        self._released = False
+        self._accepted: WeakSet[ServerConnection] = WeakSet()
         self._on_link: OnLink | None = None
         self.port: int = listener.getsockname()[1]
 
     async def start(self, on_link: OnLink) -> None:
         """See `Transport.start`."""
         self._on_link = on_link
-        self._server = await serve(
-            self._handle,
-            sock=self._listener,
-            process_request=self._answer_http,
-            select_subprotocol=_select_subprotocol,
-            # A pong comes from the browser's network code whatever the page does, and a cell
-            # that blocks the loop would make healthy pages look dead.
-            ping_timeout=None,
-            # Both ends are on one machine: deflate costs a quarter and saves nothing.
-            compression=None,
-            max_size=MAX_MESSAGE_BYTES,
-            max_queue=256,
-            close_timeout=1,
-            logger=_logger,
-            server_header=None,
-        )
+        if self._is_released():
+            return
+        try:
+            server = await serve(
+                self._handle,
+                sock=self._listener,
+                create_connection=self._accept,  # type: ignore[arg-type]  # a factory will do
+                process_request=self._answer_http,
+                process_response=_no_sniffing,
+                select_subprotocol=_select_subprotocol,
+                # A pong comes from the browser's network code whatever the page does, and a cell
+                # that blocks the loop would make healthy pages look dead.
+                ping_timeout=None,
+                # Both ends are on one machine: deflate costs a quarter and saves nothing.
+                compression=None,
+                max_size=MAX_MESSAGE_BYTES,
+                max_queue=256,
+                close_timeout=CLOSE_SECONDS,
+                logger=_logger,
+                server_header=None,
+            )
+        except OSError:
+            if self._is_released():  # while it began to serve
+                return
+            raise
+        self._server = server
+        if self._is_released():
+            await self.close()
+
+    def _accept(self, *args: Any, **options: Any) -> ServerConnection:
+        connection = ServerConnection(*args, **options)
+        self._accepted.add(connection)
+        return connection
+
+    def _is_released(self) -> bool:
+        return self._released
 
     def release_port(self) -> None:
-        """Stop listening at once, so that the port can be taken again."""
+        """Stop listening at once, so that the port can be taken again. Idempotent."""
+        self._released = True
         if self._server is not None:
             self._server.server.close()
         else:
@@ -184,7 +214,12 @@ class WebSocketTransport:
         self.release_port()
         if self._server is not None:
             self._server.close(reason="the bridge was stopped")
-            await self._server.wait_closed()
+            # Browsers open connections ahead of need and say nothing on them.
+            for connection in tuple(self._accepted):
+                if connection.state is State.CONNECTING:
+                    connection.transport.abort()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._server.wait_closed(), 2 * CLOSE_SECONDS)
 
     async def _handle(self, connection: ServerConnection) -> None:
         assert self._on_link is not None
@@ -204,28 +239,53 @@ class WebSocketTransport:
             if hmac.compare_digest(tokens[0].encode(), self._token.encode()):
                 return None
             return BAD_TOKEN, "the token is not this bridge's; copy the snippet again"
-        origin = request.headers.get("Origin")
-        if origin is not None and is_loopback_origin(origin):
+        origin = _single(request.headers, "Origin") or ""
+        if is_loopback_origin(origin):
             return None
-        who = "a page without an origin" if origin in (None, "null") else origin
+        who = "a page without an origin" if origin in ("", "null") else origin
         return BAD_ORIGIN, f"{who} is not on this machine and brings no token"[:120]
 
     def _answer_http(self, connection: ServerConnection, request: Request) -> Response | None:
         """Answer what is not a WebSocket handshake; None goes on with the handshake."""
-        if not self._is_our_host(request.headers.get("Host", "")):
+        host, origin = _single(request.headers, "Host"), _single(request.headers, "Origin")
+        if host is None or origin is None:
+            return _text(HTTPStatus.BAD_REQUEST, "Host and Origin may be given once.\n")
+        if not self._is_our_host(host):
             return _text(HTTPStatus.MISDIRECTED_REQUEST, "This host name is not the bridge's.\n")
-        path = urlsplit(request.path).path
+        if request.method not in ("GET", "HEAD"):
+            response = _text(HTTPStatus.METHOD_NOT_ALLOWED, "Only GET and HEAD are answered.\n")
+            response.headers["Allow"] = "GET, HEAD"
+            return response
+        path = request.path.partition("?")[0]
         if path == SOCKET_PATH:
             return None
         if path == "/health":
-            return _text(HTTPStatus.OK, "pagetools bridge\n")
-        if path not in FILES:
-            return _text(HTTPStatus.NOT_FOUND, "Not found.\n")
-        return _file(FILES[path], request.headers.get("Origin"))
+            response = _text(HTTPStatus.OK, "pagetools bridge\n")
+            # Pages probe this before they dial, also such as embed only what allows it.
+            response.headers["Cross-Origin-Resource-Policy"] = "cross-origin"
+        elif path in FILES:
+            response = _file(FILES[path], origin)
+        else:
+            response = _text(HTTPStatus.NOT_FOUND, "Not found.\n")
+        if request.method == "HEAD":
+            response.body = b""
+        return response
 
     def _is_our_host(self, host: str) -> bool:
         name, _, port = host.rpartition(":")
         return name in (HOST, "localhost", "[::1]") and port == str(self.port)
+
+
+def _single(headers: Headers, name: str) -> str | None:
+    """A header's value, empty when it is missing; None when it is given more than once."""
+    values = headers.get_all(name)
+    return None if len(values) > 1 else "".join(values)
+
+
+def _no_sniffing(connection: ServerConnection, request: Request, response: Response) -> None:
+    # Answers of the library's own, such as 426, come through here as well.
+    if "X-Content-Type-Options" not in response.headers:
+        response.headers["X-Content-Type-Options"] = "nosniff"
 
 
 def _offered(headers: Headers) -> list[str]:
@@ -244,7 +304,7 @@ def _text(status: HTTPStatus, body: str) -> Response:
     return _response(status, "text/plain; charset=utf-8", body.encode())
 
 
-def _file(name: str, origin: str | None) -> Response:
+def _file(name: str, origin: str) -> Response:
     body = (resources.files("pagetools_ipy") / "static" / name).read_bytes()
     kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
     kind = "text/javascript" if name.endswith(".js") else kind
@@ -252,7 +312,7 @@ def _file(name: str, origin: str | None) -> Response:
     response.headers["Cache-Control"] = "no-cache"
     response.headers["Vary"] = "Origin"
     # A module script of another origin is only run with leave; give it to whom we let in.
-    if origin is not None and is_loopback_origin(origin):
+    if is_loopback_origin(origin):
         response.headers["Access-Control-Allow-Origin"] = origin
         response.headers["Cross-Origin-Resource-Policy"] = "cross-origin"
     return response

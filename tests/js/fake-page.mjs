@@ -1,0 +1,278 @@
+/**
+ * A page without a browser: a window with its own clock, storage, locks, network and console.
+ *
+ * Time passes only in `advance()`. `bridge` says what a dial meets: 'up', 'down', 'silent' (never answers),
+ * 'refusing' (answers plain requests, fails sockets) or 'blocked' (an error event and nothing after it).
+ * What it cannot show: the order in which real browsers fire focus, visibility and storage events.
+ */
+import { setMaxListeners } from 'node:events';
+
+import { createClient } from '../../pagetools_ipy/static/pagetools.js';
+
+// Node takes many listeners on one signal for a leak; here they are the design.
+setMaxListeners(0);
+
+/** Lets everything that waits for promises run. */
+export const settle = () => new Promise((resolve) => setImmediate(resolve));
+
+/** An EventTarget that knows how many listeners hang on it. */
+class Target extends EventTarget {
+  listeners = new Set();
+
+  addEventListener(type, listener, options = {}) {
+    if (options.signal?.aborted) return;
+    const entry = { type, listener };
+    this.listeners.add(entry);
+    options.signal?.addEventListener('abort', () => this.listeners.delete(entry));
+    super.addEventListener(type, listener, options);
+    if (options.once) super.addEventListener(type, () => this.listeners.delete(entry), { once: true });
+  }
+
+  emit(type, fields = {}) {
+    this.dispatchEvent(Object.assign(new Event(type), fields));
+  }
+}
+
+class Clock {
+  now = 1000;
+  timers = new Map();
+  #ids = 0;
+
+  setTimeout = (run, ms) => {
+    this.timers.set(++this.#ids, { run, at: this.now + ms });
+    return this.#ids;
+  };
+
+  clearTimeout = (id) => this.timers.delete(id);
+
+  async advance(ms) {
+    const end = this.now + ms;
+    await settle();
+    for (;;) {
+      const [id, next] = [...this.timers].sort(([, a], [, b]) => a.at - b.at)[0] ?? [];
+      if (!next || next.at > end) break;
+      this.now = next.at;
+      this.timers.delete(id);
+      next.run();
+      await settle();
+    }
+    this.now = end;
+  }
+}
+
+/** A Web Lock manager; give the same one to several pages of one browser. */
+export class FakeLocks {
+  held = new Set();
+
+  async request(name, { ifAvailable }, callback) {
+    if (!ifAvailable) throw new Error('this fake only knows ifAvailable');
+    await null;
+    if (this.held.has(name)) return callback(null);
+    this.held.add(name);
+    try {
+      return await callback({ name });
+    } finally {
+      this.held.delete(name);
+    }
+  }
+}
+
+/** One origin's broadcast channels. */
+export function fakeBroadcast() {
+  const open = new Set();
+  return class {
+    constructor(name) {
+      this.name = name;
+      open.add(this);
+    }
+
+    postMessage(data) {
+      const others = [...open].filter((other) => other !== this && other.name === this.name);
+      for (const other of others) queueMicrotask(() => open.has(other) && other.onmessage?.({ data }));
+    }
+
+    close() {
+      open.delete(this);
+    }
+  };
+}
+
+export class FakeStorage {
+  items = new Map();
+
+  getItem(key) {
+    return this.items.get(key) ?? null;
+  }
+
+  setItem(key, value) {
+    this.items.set(key, value);
+  }
+
+  /** What a duplicated tab starts with. */
+  copy() {
+    const copy = new FakeStorage();
+    copy.items = new Map(this.items);
+    return copy;
+  }
+}
+
+const wire = (page) =>
+  class FakeSocket extends Target {
+    readyState = 0;
+    /** @type {any[]} */
+    sent = [];
+    /** What a real socket would have dropped without a word. */
+    lost = [];
+    closedWith = null;
+
+    constructor(url, protocols) {
+      super();
+      if (page.constructorError) throw page.constructorError;
+      Object.assign(this, { url, protocols });
+      page.sockets.push(this);
+      queueMicrotask(() => this.#meet());
+    }
+
+    #meet() {
+      if (this.readyState !== 0) return;
+      if (page.bridge === 'up') {
+        this.readyState = 1;
+        this.emit('open');
+      } else if (page.bridge === 'blocked') {
+        this.readyState = 3;
+        this.emit('error');
+      } else if (page.bridge !== 'silent') this.drop();
+    }
+
+    send(text) {
+      (this.readyState === 1 ? this.sent : this.lost).push(JSON.parse(text));
+    }
+
+    /** The bridge says something. */
+    receive(message) {
+      this.emit('message', { data: typeof message === 'string' ? message : JSON.stringify(message) });
+    }
+
+    /** The connection ends from the other side. */
+    drop(code = 1006, reason = '') {
+      this.readyState = 3;
+      if (code === 1006) this.emit('error');
+      this.emit('close', { code, reason });
+    }
+
+    close(code, reason) {
+      this.readyState = this.readyState === 3 ? 3 : 2;
+      this.closedWith = { code, reason };
+    }
+
+    ofType(type) {
+      return this.sent.filter((message) => message.type === type);
+    }
+  };
+
+/** A page and its client, not started. */
+export function fakePage(options = {}) {
+  const clock = new Clock();
+  const page = { clock, bridge: 'up', sockets: [], probes: [], said: [], observers: new Set(), settle };
+  const document = Object.assign(new Target(), {
+    title: 'Todos',
+    visibilityState: 'visible',
+    prerendering: options.prerendering ?? false,
+    hasFocus: () => page.focused,
+    head: {},
+  });
+  page.focused = true;
+  const history = {
+    pushState: (_state, _title, url) => (window.location.href = url),
+    replaceState: (_state, _title, url) => (window.location.href = url),
+  };
+  const log = (level) => (text) => page.said.push({ level, text });
+  const location = new URL(options.href ?? 'http://127.0.0.1:8000/app');
+  const window = Object.assign(new Target(), {
+    document,
+    history,
+    location: { href: location.href, hostname: location.hostname, protocol: location.protocol },
+    navigation: options.navigation === null ? undefined : new Target(),
+    navigator: { locks: options.locks === null ? undefined : (options.locks ?? new FakeLocks()) },
+    BroadcastChannel: options.broadcast,
+    performance: { now: () => clock.now },
+    crypto: globalThis.crypto,
+    setTimeout: clock.setTimeout,
+    clearTimeout: clock.clearTimeout,
+    console: { info: log('info'), warn: log('warn') },
+    MutationObserver: class {
+      constructor(changed) {
+        this.changed = changed;
+      }
+
+      observe() {
+        page.observers.add(this);
+      }
+
+      disconnect() {
+        page.observers.delete(this);
+      }
+    },
+    WebSocket: wire(page),
+    fetch: (url, { signal, ...init }) => {
+      page.probes.push({ url, init, signal });
+      return new Promise((resolve, reject) => {
+        signal.addEventListener('abort', () => reject(signal.reason));
+        if (page.bridge === 'down' || page.probesFail) reject(new TypeError('Failed to fetch'));
+        else if (page.bridge !== 'silent') resolve({});
+      });
+    },
+  });
+  if (options.permission) {
+    window.navigator.permissions = { query: async () => ({ state: page.permission }) };
+    page.permission = options.permission;
+  }
+  window.top = options.frame ? {} : window;
+  const storage = options.storage ?? new FakeStorage();
+  Object.defineProperty(window, 'sessionStorage', {
+    get() {
+      if (options.storage === null) throw new DOMException('no storage here', 'SecurityError');
+      return storage;
+    },
+  });
+  page.window = window;
+  page.document = document;
+  page.storage = storage;
+  page.client = createClient({ window, url: options.script ?? 'http://127.0.0.1:9333/pagetools.js' });
+  page.warnings = () => page.said.filter(({ level }) => level === 'warn').map(({ text }) => text);
+  Object.defineProperty(page, 'socket', { get: () => page.sockets.at(-1) });
+  page.advance = (ms) => clock.advance(ms);
+  page.retitle = (title) => {
+    document.title = title;
+    for (const observer of page.observers) observer.changed();
+  };
+  page.welcome = (fields = {}) => page.socket.receive({ v: 1, type: 'welcome', clientId: 'c1', ...fields });
+  return page;
+}
+
+/** A page whose client is connected and welcomed. */
+export async function connectedPage(options = {}) {
+  const page = fakePage(options);
+  page.client.start();
+  await settle();
+  page.welcome({ tabId: page.client.status().tabId, maxBytes: options.maxBytes ?? 4 * 2 ** 20 });
+  return page;
+}
+
+export const tool = (name, execute = () => null, more = {}) => ({
+  name,
+  description: `does ${name}`,
+  execute,
+  ...more,
+});
+
+/** The one answer to a call of a tool with this body. */
+export async function answerOf(execute, options = {}) {
+  const page = await connectedPage(options);
+  page.client.register('app', [tool('run', execute)]);
+  page.socket.receive({ v: 1, type: 'call', callId: 'k1', ns: 'app', name: 'run', args: {} });
+  await settle();
+  const answers = page.socket.ofType('result');
+  if (answers.length !== 1) throw new Error(`expected one answer, got ${JSON.stringify(answers)}`);
+  return answers[0];
+}
