@@ -19,7 +19,7 @@ from .bridge import Bridge
 from .calls import PageCall, check_timeout
 from .connections import PageToolRegistration
 from .directory import PageToolDirectory
-from .errors import BridgeError, NoPageConnectedError, ToolNotFoundError
+from .errors import BridgeError, NoPageConnectedError, ToolNotFoundError, stopped_in_one_line
 from .index import Route
 from .messages import ToolDescriptor
 from .results import from_page
@@ -82,7 +82,8 @@ class PageTool:
     always does.
 
     Attributes:
-        name: The tool's name.
+        name: The tool's name, as it was asked for.
+        full_name: The same as ``ns/name``.
         description: The page's own words about it.
         input_schema: JSON Schema of its arguments, or None.
         schema: The same, compiled.
@@ -94,6 +95,7 @@ class PageTool:
         self._source = source
         self._scope = scope
         self.name = self.__name__ = name
+        self.full_name = f"{route.registration.ns}/{route.name}" if route else name
         self.description = route.tool.description if route else ""
         self.input_schema = route.tool.input_schema if route else None
         self.schema = route.schema if route else InputSchema(None)
@@ -199,7 +201,8 @@ class Tools:
         waiting = running.directory.wait_for(
             name, ns=scope.ns, client_id=scope.client_id, tab=scope.tab, timeout=timeout
         )
-        route = await running.host.relay(waiting)
+        with stopped_in_one_line(f'"{shorten(name)}" is not waited for any more'):
+            route = await running.host.relay(waiting)
         return PageTool(self._source, scope, name, route)
 
     # Looking

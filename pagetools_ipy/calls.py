@@ -25,7 +25,7 @@ from .errors import (
     CallTimeoutError,
     InvalidArgumentsError,
     PageToolError,
-    in_one_line,
+    stopped_in_one_line,
 )
 from .text import brief, shorten
 
@@ -189,14 +189,14 @@ class PageCall:
             BridgeError: If waiting here would keep the answer from being received.
             KeyboardInterrupt: If interrupted; the call is cancelled then.
         """
-        try:
-            if not self.done():
-                self._block(self, timeout)
-            return self._outcome.result(0)
-        except KeyboardInterrupt as interrupt:
-            self.cancel("interrupted")
-            in_one_line(interrupt, f"{self.tool} was interrupted; its page was told to stop")
-            raise
+        with stopped_in_one_line(f"{self.tool} was interrupted; its page was told to stop"):
+            try:
+                if not self.done():
+                    self._block(self, timeout)
+                return self._outcome.result(0)
+            except KeyboardInterrupt:
+                self.cancel("interrupted")
+                raise
 
     def cancel(self, reason: str = "cancelled") -> None:
         """Cancel the call and tell the page to stop. Without effect on a finished call.
@@ -226,12 +226,12 @@ class PageCall:
         return self._wait().__await__()
 
     async def _wait(self) -> Any:
-        try:
-            await wake_often(self.settled_on(asyncio.get_running_loop()))
-        except asyncio.CancelledError as cancellation:
-            self.cancel("the awaiting cell or task was cancelled")
-            in_one_line(cancellation, f"{self.tool} was cancelled; its page was told to stop")
-            raise
+        with stopped_in_one_line(f"{self.tool} was cancelled; its page was told to stop"):
+            try:
+                await wake_often(self.settled_on(asyncio.get_running_loop()))
+            except asyncio.CancelledError:
+                self.cancel("the awaiting cell or task was cancelled")
+                raise
         return self._outcome.result()
 
     def settled_on(self, loop: asyncio.AbstractEventLoop) -> asyncio.Future[None]:
@@ -276,9 +276,10 @@ class PageCall:
         if state is CallState.ANSWERED and self._decode is not None:
             try:
                 outcome = self._decode(outcome)
-            except PageToolError as failure:
-                failure.tool, failure.tab = self.tool, self.tab
+            except Exception as failure:  # whatever it is, the call must not stay open
                 state, outcome = CallState.FAILED, failure
+                if isinstance(failure, PageToolError):
+                    failure.tool, failure.tab = self.tool, self.tab
         self._ended = self._loop.time()
         self.state = state
         if state is CallState.ANSWERED:
@@ -375,7 +376,7 @@ def check_timeout(timeout: float | None) -> float | None:
     if timeout is None:
         return None
     try:
-        seconds = math.nan if isinstance(timeout, (bool, str)) else float(timeout)
+        seconds = math.nan if isinstance(timeout, (bool, str, bytes)) else float(timeout)
     except OverflowError:
         seconds = math.inf
     except (TypeError, ValueError):

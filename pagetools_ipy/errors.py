@@ -22,8 +22,10 @@ and a person reads one line that ends in what to do next.
 
 from __future__ import annotations
 
+import asyncio
 import difflib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, ClassVar, Protocol
 
 from .text import brief, listing, shorten
@@ -45,9 +47,15 @@ __all__ = [
 ]
 
 
-def in_one_line(error: BaseException, text: str) -> None:
-    """Have IPython show an exception that is not ours as one line, without our frames."""
-    error._render_traceback_ = lambda: [f"{type(error).__name__}: {text}"]  # type: ignore[attr-defined]
+@contextmanager
+def stopped_in_one_line(text: str) -> Iterator[None]:
+    """Have IPython show an interrupt or a cancellation in here as one line, without our frames."""
+    try:
+        yield
+    except (asyncio.CancelledError, KeyboardInterrupt) as stop:
+        lines = [f"{type(stop).__name__}: {text}"]
+        stop._render_traceback_ = lambda: lines  # type: ignore[union-attr]
+        raise
 
 
 class PageToolsError(Exception):

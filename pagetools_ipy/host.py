@@ -90,12 +90,10 @@ class _ForeignThreads:
         return await wake_often(asyncio.wrap_future(submitted))
 
     def block_on(self, coroutine: Coroutine[Any, Any, T]) -> T:
-        submitted = asyncio.run_coroutine_threadsafe(coroutine, self.loop)
-        try:
-            return self._wait(submitted)
-        except KeyboardInterrupt:
-            submitted.cancel()
-            raise
+        with _interrupts() as interrupt:
+            submitted = asyncio.run_coroutine_threadsafe(coroutine, self.loop)
+            interrupt.then(submitted.cancel)
+            return interrupt.outcome(lambda: self._wait(submitted))
 
     def _wait(self, outcome: concurrent.futures.Future[T]) -> T:
         while not self.loop.is_closed():
@@ -135,16 +133,10 @@ class KernelHost(_ForeignThreads):
                 f"this kernel's loop cannot be run from within ({problem}); await the call, or "
                 "use `%pagetools stop` and `%pagetools start --thread`"
             ) from None
-        task = self.loop.create_task(coroutine)
-        with _interrupt_cancels(self.loop, task) as was_interrupted:
-            try:
-                result = self.loop.run_until_complete(task)
-            except asyncio.CancelledError:
-                if not was_interrupted():
-                    raise
-            if was_interrupted():  # even if the answer came at the same moment
-                raise KeyboardInterrupt
-            return result
+        with _interrupts() as interrupt:
+            task = self.loop.create_task(coroutine)
+            interrupt.then(lambda: self.loop.call_soon_threadsafe(task.cancel))
+            return interrupt.outcome(lambda: self.loop.run_until_complete(task))
 
     def _let_nest(self) -> None:
         """Make the loop re-entrant, at the first blocking call and not before: it patches
@@ -168,29 +160,53 @@ async def _settled(call: PageCall, loop: asyncio.AbstractEventLoop, timeout: flo
     await asyncio.wait({call.settled_on(loop)}, timeout=timeout)
 
 
+class _Interrupt:
+    """Whether there was an interrupt, and what it is to cancel."""
+
+    def __init__(self) -> None:
+        self._seen = False
+        self._cancel: Callable[[], object] | None = None
+
+    def __call__(self, *_: object) -> None:
+        self._seen = True
+        if self._cancel is not None:
+            self._cancel()
+
+    def then(self, cancel: Callable[[], object]) -> None:
+        """Have an interrupt, also one that came already, call ``cancel``."""
+        self._cancel = cancel
+        if self._seen:
+            cancel()
+
+    def outcome(self, wait: Callable[[], T]) -> T:
+        """What ``wait`` gives; KeyboardInterrupt if there was one, even at its last moment."""
+        try:
+            result = wait()
+        except (asyncio.CancelledError, concurrent.futures.CancelledError):
+            if not self._seen:
+                raise
+            raise KeyboardInterrupt from None
+        if self._seen:
+            raise KeyboardInterrupt
+        return result
+
+
 @contextmanager
-def _interrupt_cancels(
-    loop: asyncio.AbstractEventLoop, task: asyncio.Task[Any]
-) -> Iterator[Callable[[], bool]]:
-    """While a nested run waits, let an interrupt cancel what is waited for.
+def _interrupts() -> Iterator[_Interrupt]:
+    """Take interrupts for the time of a wait.
 
-    A KeyboardInterrupt is raised wherever the loop happens to be, which would be in the middle
-    of another page's message as often as not, and end that page's connection.
+    A KeyboardInterrupt is raised wherever the thread happens to be: in a nested run in the
+    middle of another page's message as often as not, which would end that page's connection;
+    or after a call was sent and before anybody could cancel it.
     """
-    interrupted = False
-
-    def on_interrupt(*_: object) -> None:
-        nonlocal interrupted
-        interrupted = True
-        loop.call_soon_threadsafe(task.cancel)
-
+    interrupt = _Interrupt()
     try:
-        previous = signal.signal(signal.SIGINT, on_interrupt)
+        previous = signal.signal(signal.SIGINT, interrupt)
     except ValueError:  # not the main thread of the main interpreter: no signals come here
-        yield lambda: False
+        yield interrupt
         return
     try:
-        yield lambda: interrupted
+        yield interrupt
     finally:
         signal.signal(signal.SIGINT, previous)
 

@@ -22,7 +22,7 @@ from IPython.core.magic import (
 )
 from IPython.display import display
 
-from .errors import BridgeError, InvalidArgumentsError
+from .errors import BridgeError, InvalidArgumentsError, stopped_in_one_line
 
 if TYPE_CHECKING:
     from .bridge import Bridge
@@ -192,7 +192,14 @@ def _call(shell: InteractiveShell, line: str, cell: str | None) -> Any:
     args = bind_arguments(typed, tool.schema, shell.user_ns)
     if cell is not None:
         args = {**read_body(cell, shell.user_ns), **args}
-    return tool(**args).result()
+
+    async def call() -> Any:
+        return await tool(**args)
+
+    # Called within the wait: an interrupt at any moment then either comes before the page
+    # was sent anything, or reaches it as a cancel.
+    with stopped_in_one_line(f"{tool.full_name} was interrupted; its page was told to stop"):
+        return _running().host.block_on(call())
 
 
 def _seconds(text: str) -> float | None:
@@ -209,7 +216,8 @@ def _wait(shell: InteractiveShell, line: str, cell: str | None) -> None:
     timeout = options.values.pop("timeout", 30.0)
     running = _running()
     waiting = running.directory.wait_for(name, timeout=timeout, **options.values)
-    route = running.host.block_on(waiting)
+    with stopped_in_one_line(f'"{name}" is not waited for any more'):
+        route = running.host.block_on(waiting)
     print(f'"{route.registration.ns}/{route.name}" is there, in "{route.registration.label}".')
 
 

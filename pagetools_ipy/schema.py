@@ -193,31 +193,43 @@ class InputSchema:
 def _expansion(root: dict[str, Any]) -> int:
     """How many subschemas ``root`` comes to once local references are followed.
 
-    A reference back to where it came from counts once: how often it is followed then depends
-    on the arguments, which are the caller's own.
+    A reference back to where it came from counts once if it lies deeper in the arguments: how
+    often it is followed then depends on them, and they are the caller's own. One at the same
+    place would be followed for ever.
     """
     sizes: dict[int, int] = {}
+    open_at: dict[int, int] = {}
+    places = itertools.count(1)
     unfollowed = 0
 
-    def size(node: Any) -> int:
+    def size(node: Any, place: int) -> int:
         nonlocal unfollowed
         if not isinstance(node, (dict, list)):
             return 0
-        known = sizes.get(id(node))
-        if known is None:
-            sizes[id(node)] = 1
-            children = node.values() if isinstance(node, dict) else node
-            total = 1 + sum(size(child) for child in children)
-            for reference in _references(node):
-                if reference == "#" or reference.startswith("#/"):
-                    total += size(_local(root, reference))
-                else:
-                    unfollowed += 1
-            known = sizes[id(node)] = min(total, MAX_EXPANSION + 1)
-        return known
+        if id(node) in open_at:
+            return MAX_EXPANSION + 1 if open_at[id(node)] == place else 1
+        if id(node) in sizes:
+            return sizes[id(node)]
+        open_at[id(node)] = place
+        total = 1
+        for key, child in node.items() if isinstance(node, dict) else (("", c) for c in node):
+            stays = isinstance(node, list) or key in _IN_PLACE
+            total += size(child, place if stays else next(places))
+        for reference in _references(node):
+            if reference == "#" or reference.startswith("#/"):
+                total += size(_local(root, reference), place)
+            else:
+                unfollowed += 1
+        del open_at[id(node)]
+        sizes[id(node)] = min(total, MAX_EXPANSION + 1)
+        return sizes[id(node)]
 
-    total = size(root)
+    total = size(root, 0)
     return total if unfollowed <= MAX_UNFOLLOWED else MAX_EXPANSION + 1
+
+
+_IN_PLACE = frozenset({"allOf", "anyOf", "oneOf", "not", "if", "then", "else"})
+"""Keywords whose subschemas look at the same place in the arguments."""
 
 
 def _references(node: Any) -> list[str]:

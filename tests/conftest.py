@@ -155,32 +155,35 @@ def notebook(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Notebo
     InteractiveShell.clear_instance()
 
 
+BLOCKING = {"block_on", "block_thread"}
+"""Functions of the package in which a thread waits for what a loop is to bring."""
+
+
 @contextmanager
-def interrupt(waiting_in: str, *, after: threading.Event | None = None) -> Iterator[None]:
-    """Interrupt the main thread once it waits within a function, as Ctrl-C does.
+def interrupt(*, after: threading.Event | None = None) -> Iterator[None]:
+    """Interrupt the main thread, as Ctrl-C does, once it blocks on a call or a coroutine.
 
     Args:
-        waiting_in: Name of that function.
         after: Is waited for before anything else.
     """
     main = threading.main_thread().ident
     assert main is not None
 
-    def is_waiting() -> bool:
+    def is_blocked() -> bool:
         frame: Any = sys._current_frames()[main]
         if frame.f_code.co_name != "wait":
             return False
-        while frame is not None and frame.f_code.co_name != waiting_in:
+        while frame is not None and frame.f_code.co_name not in BLOCKING:
             frame = frame.f_back
         return frame is not None
 
     def send() -> None:
-        give_up_at = time.monotonic() + DEADLINE
         if after is not None:
             after.wait(DEADLINE)
-        while not is_waiting() and time.monotonic() < give_up_at:
-            time.sleep(0.001)
-        signal.pthread_kill(main, signal.SIGINT)
+        try:
+            eventually(is_blocked, "the main thread is blocked")
+        finally:
+            signal.pthread_kill(main, signal.SIGINT)
 
     thread = threading.Thread(target=send, daemon=True)
     thread.start()

@@ -157,7 +157,7 @@ def test_cancelling_the_awaiting_task_tells_the_page(page: HostedPage) -> None:
 
 def test_an_interrupt_of_a_blocking_call_tells_the_page(page: HostedPage) -> None:
     call = tools.hang(timeout=None)
-    with interrupt("block_thread"), pytest.raises(KeyboardInterrupt):
+    with interrupt(), pytest.raises(KeyboardInterrupt):
         call.result()
     eventually(lambda: page.all("cancel"), "the page is told")
     assert page.all("cancel")[0]["reason"] == "interrupted"

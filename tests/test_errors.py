@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from typing import Any, NamedTuple
 
@@ -22,7 +23,7 @@ from pagetools_ipy.errors import (
     TabNotFoundError,
     ToolNotFoundError,
     ToolWaitTimeoutError,
-    in_one_line,
+    stopped_in_one_line,
 )
 from pagetools_ipy.text import brief, kind_of, listing, shorten
 
@@ -284,11 +285,12 @@ def test_an_ambiguity_names_the_connection_whatever_the_title() -> None:
     assert "client-1" in text
 
 
-def test_any_error_can_be_made_to_show_as_one_line() -> None:
-    error = KeyboardInterrupt()
-    in_one_line(error, "shop/buy was interrupted")
-    assert error._render_traceback_() == [  # type: ignore[attr-defined]
-        "KeyboardInterrupt: shop/buy was interrupted"
+@pytest.mark.parametrize("stop", [KeyboardInterrupt, asyncio.CancelledError])
+def test_being_stopped_shows_as_one_line(stop: type[BaseException]) -> None:
+    with pytest.raises(stop) as raised, stopped_in_one_line("shop/buy was interrupted"):
+        raise stop
+    assert raised.value._render_traceback_() == [  # type: ignore[attr-defined]
+        f"{stop.__name__}: shop/buy was interrupted"
     ]
 
 

@@ -197,7 +197,7 @@ def test_a_coroutine_that_is_running_may_block_on_the_hosts_loop(host: ThreadHos
 
 def test_an_interrupt_ends_the_block_and_cancels_the_coroutine(host: ThreadHost) -> None:
     endless = Endless()
-    with interrupt("block_on", after=endless.started), pytest.raises(KeyboardInterrupt):
+    with interrupt(after=endless.started), pytest.raises(KeyboardInterrupt):
         host.block_on(endless.wait())
     assert endless.cancelled.wait(DEADLINE)
     assert host.block_on(thread_name()) == "pagetools"
@@ -207,7 +207,7 @@ def test_an_interrupt_of_one_block_leaves_the_others_alone(host: ThreadHost) -> 
     mine, theirs = Endless(), Endless()
     bystander = asyncio.run_coroutine_threadsafe(theirs.wait(), host.loop)
     assert theirs.started.wait(DEADLINE)
-    with interrupt("block_on", after=mine.started), pytest.raises(KeyboardInterrupt):
+    with interrupt(after=mine.started), pytest.raises(KeyboardInterrupt):
         host.block_on(mine.wait())
     assert mine.cancelled.wait(DEADLINE)
     assert not theirs.cancelled.is_set()

@@ -306,9 +306,17 @@ def test_call_waits_as_long_as_it_is_told(notebook: Notebook, page: HostedPage) 
 
 
 def test_call_without_a_timeout_is_ended_by_an_interrupt(
-    notebook: Notebook, page: HostedPage
+    notebook: Notebook, new_page: NewPage
 ) -> None:
-    with interrupt("block_thread"):
+    called = threading.Event()
+
+    def hang(args: Message) -> object:
+        called.set()
+        return NO_REPLY
+
+    page = new_page({"hang": hang})
+    page.register("todo", "hang")
+    with interrupt(after=called):
         line = complaint(notebook, "%pagetools call hang --timeout none")
     assert line == "KeyboardInterrupt: todo/hang was interrupted; its page was told to stop"
     eventually(lambda: page.all("cancel"), "the page is told")
@@ -484,7 +492,7 @@ def test_wait_in_vain_says_what_is_missing(notebook: Notebook, page: HostedPage)
 
 
 def test_wait_is_ended_by_an_interrupt(notebook: Notebook, bridge: Bridge) -> None:
-    with interrupt("block_on"):
+    with interrupt():
         output = notebook.run("%pagetools wait search --timeout none")
     assert isinstance(output.error, KeyboardInterrupt)
     eventually(lambda: not bridge.directory._waiters, "nobody waits any more")

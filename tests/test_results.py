@@ -130,6 +130,7 @@ def test_the_value_is_the_most_telling_part(found: ToolResult, value: object) ->
     [
         {"type": "image", "data": "not base64!", "mimeType": "image/png"},
         {"type": "image", "data": "abc", "mimeType": "image/png"},
+        {"type": "image", "data": "QUJD!", "mimeType": "image/png"},
         {"type": "image", "data": "é", "mimeType": "image/png"},
         {"type": "image", "data": "\ud800", "mimeType": "image/png"},
         {"type": "image", "data": [1], "mimeType": "image/png"},

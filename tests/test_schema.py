@@ -722,6 +722,17 @@ def test_references_that_multiply_cannot_stop_the_clock(schema: Schema) -> None:
     assert seconds(lambda: hostile.problem) + seconds(hostile.validate, {"a": 1}) < BUDGET
 
 
+@pytest.mark.parametrize("key", ["allOf", "anyOf", "oneOf"])
+def test_references_that_go_round_in_circles_cannot_stop_the_clock(key: str) -> None:
+    """Thirteen definitions that each ask for the next two, the last for the first again."""
+    ring = {
+        f"d{n}": {key: [{"$ref": f"#/$defs/d{(n + step) % 13}"} for step in (1, 2)]}
+        for n in range(13)
+    }
+    hostile = InputSchema({"$defs": ring, "$ref": "#/$defs/d0"})
+    assert seconds(lambda: hostile.problem) + seconds(hostile.validate, {"a": 1}) < BUDGET
+
+
 def test_types_that_multiply_cannot_stop_the_clock() -> None:
     """Three levels of 80 types; a page may send five of 300."""
     schema: Schema = {"type": "string"}

@@ -36,6 +36,8 @@ from ..limits import MAX_MESSAGE_BYTES
 from . import OnLink
 
 _logger = logging.getLogger(__name__)
+# At debug level the library logs handshake headers, and the token is in one of them.
+_logger.setLevel(logging.INFO)
 
 HOST = "127.0.0.1"
 DEFAULT_PORT = 9319
@@ -47,6 +49,9 @@ TOKEN_PREFIX = "pagetools.token."
 BAD_TOKEN = 4401
 BAD_ORIGIN = 4403
 FLOOD = 4429
+
+HANDSHAKE_SECONDS = 10
+"""How long a connection may take to say that it is a page."""
 
 CLOSE_SECONDS = 1
 """How long pages may take to take leave."""
@@ -67,7 +72,7 @@ FILES = {
 # resolve *.localhost to loopback without asking anyone (RFC 6761, 6.3).
 _LOOPBACK_ORIGIN = re.compile(
     r"https?://(localhost|127\.0\.0\.1|\[::1\]|([a-z0-9]([a-z0-9-]*[a-z0-9])?\.)+localhost)"
-    r"(:(?P<port>\d{1,5}))?"
+    r"(:(?P<port>[0-9]{1,5}))?"
 )
 
 
@@ -181,6 +186,7 @@ class WebSocketTransport:
                 compression=None,
                 max_size=MAX_MESSAGE_BYTES,
                 max_queue=256,
+                open_timeout=None,  # see _expect_handshake
                 close_timeout=CLOSE_SECONDS,
                 logger=_logger,
                 server_header=None,
@@ -196,7 +202,23 @@ class WebSocketTransport:
     def _accept(self, *args: Any, **options: Any) -> ServerConnection:
         connection = ServerConnection(*args, **options)
         self._accepted.add(connection)
+        self._expect_handshake(connection)
         return connection
+
+    def _expect_handshake(self, connection: ServerConnection) -> None:
+        """Give up a connection that does not say what it wants, but not one that did so while
+        a cell kept the loop from listening."""
+        loop = connection.loop
+        due = loop.time() + HANDSHAKE_SECONDS
+
+        def look() -> None:
+            if connection.state is State.CONNECTING:
+                if loop.time() - due > 1:
+                    self._expect_handshake(connection)
+                else:
+                    connection.transport.abort()
+
+        loop.call_at(due, look)
 
     def _is_released(self) -> bool:
         return self._released

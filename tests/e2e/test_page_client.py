@@ -120,7 +120,7 @@ def test_reloading_fails_pending_calls_and_keeps_the_tab(
 def test_withdrawing_a_namespace_takes_its_tools_away(page: Page, tools: Tools) -> None:
     page.evaluate("window.pagetools.unregister('lab')")
     eventually(lambda: len(tools) == 0)
-    page.evaluate("window.pagetools.register('two', [{name: 'hi', execute: () => 'hello'}])")
+    page.evaluate("void window.pagetools.register('two', [{name: 'hi', execute: () => 'hello'}])")
     eventually(lambda: "hi" in tools)
     assert tools.hi().result() == "hello"
     with pytest.raises(ToolNotFoundError):

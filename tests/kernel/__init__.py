@@ -1,0 +1,1 @@
+"""What only a real kernel shows: event loops, blocking cells, interrupts, restarts."""
