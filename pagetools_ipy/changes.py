@@ -1,4 +1,4 @@
-"""The debounced signal that the set of tools has changed.
+"""Signals of change: a debounced one for the set of tools, and one for every change.
 
 Knows what was added and taken away, as opaque hashable items. Does not know tools or pages.
 
@@ -99,3 +99,28 @@ class ChangeSignal:
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
+
+
+class Pulse:
+    """Wakes whoever waits for the next change, whatever it is, without a quiet period."""
+
+    def __init__(self) -> None:
+        self._waiting: set[asyncio.Future[None]] = set()
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    async def next(self, timeout: float | None) -> None:
+        """Wait for the next beat, at most ``timeout`` seconds; None waits for ever."""
+        beat = asyncio.get_running_loop().create_future()
+        self._waiting.add(beat)
+        try:
+            await asyncio.wait({beat}, timeout=timeout)
+        finally:
+            self._waiting.discard(beat)
+
+    def beat(self) -> None:
+        """Wake everybody who waits now."""
+        for waiting in self._waiting:
+            if not waiting.done():
+                waiting.set_result(None)

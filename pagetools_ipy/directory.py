@@ -18,7 +18,7 @@ from typing import Any
 
 from . import messages
 from .calls import PageCall, check_timeout
-from .changes import ChangeSignal
+from .changes import ChangeSignal, Pulse
 from .connections import Connection, PageToolSummary, Registration
 from .errors import (
     BridgeError,
@@ -80,7 +80,7 @@ class PageToolDirectory:
         self._index = ToolIndex()
         self._order = itertools.count(1)
         self._closed = False
-        self._waiters: set[asyncio.Future[None]] = set()
+        self._pulse = Pulse()
         self._signal = ChangeSignal(change_debounce)
         self.ignored: Counter[str] = Counter()
         """How many messages had no effect, by reason."""
@@ -152,8 +152,8 @@ class PageToolDirectory:
             self.ignored["unknown type"] += 1
             return
         self._handlers[type(message)](connection, message)
-        if self._waiters and not isinstance(message, (Result, Progress, Pong)):
-            self._wake_waiters()
+        if self._pulse and not isinstance(message, (Result, Progress, Pong)):
+            self._pulse.beat()
 
     def _reject(self, connection: Connection, problem: MessageError) -> None:
         self.ignored["rejected"] += 1
@@ -253,8 +253,7 @@ class PageToolDirectory:
             args: Arguments by name; they are sent as they are.
             ns: Only this namespace.
             client_id: Only this connection.
-            tab: Only this tab: its id, title, URL or start of its URL, its number in `tabs`,
-                or anything with an ``id``.
+            tab: Only this tab: id, title, URL or its start, number in `tabs`, or what has an ``id``.
             timeout: Seconds to wait, counted while the loop runs; None waits for ever.
 
         Raises:
@@ -318,10 +317,8 @@ class PageToolDirectory:
         """Wait until a call to this tool would be answered, and say by whom.
 
         Args:
-            name: Name of the tool, or ``ns/name``; narrowed as in `call`.
-            ns: Only this namespace.
-            client_id: Only this connection.
-            tab: Only this tab.
+            name: Name of the tool, or ``ns/name``.
+            ns, client_id, tab: Narrow it down, as in `call`.
             timeout: Seconds to wait; None waits for ever.
 
         Raises:
@@ -341,17 +338,7 @@ class PageToolDirectory:
                 if rest <= 0:
                     assert timeout is not None
                     raise ToolWaitTimeoutError(name, timeout, problem) from None
-            changed = loop.create_future()
-            self._waiters.add(changed)
-            try:
-                await asyncio.wait({changed}, timeout=None if rest == math.inf else rest)
-            finally:
-                self._waiters.discard(changed)
-
-    def _wake_waiters(self) -> None:
-        for waiter in self._waiters:
-            if not waiter.done():
-                waiter.set_result(None)
+            await self._pulse.next(None if rest == math.inf else rest)
 
     # What is there
 
@@ -401,7 +388,7 @@ class PageToolDirectory:
     def close(self) -> None:
         """Fail what is pending, tell who waits, and forget everyone."""
         self._closed = True
-        self._wake_waiters()
+        self._pulse.beat()
         for client_id in tuple(self._index.connections):
             self.remove_connection(client_id)
         self._signal.close()

@@ -520,7 +520,7 @@ def test_who_waits_for_a_tool_is_told_when_the_bridge_stops(bridge: Bridge) -> N
     async def cell() -> None:
         waiting = asyncio.ensure_future(Tools(lambda: bridge).wait_for("nothing", timeout=None))
         await asyncio.to_thread(
-            eventually, lambda: bridge.directory._waiters, "somebody waits for a tool"
+            eventually, lambda: bridge.directory._pulse, "somebody waits for a tool"
         )
         stopping = threading.Thread(target=bridge.stop)
         stopping.start()
@@ -745,7 +745,7 @@ def test_who_waits_for_a_tool_in_the_kernel_is_told_when_the_bridge_stops() -> N
         bridge = Bridge(host)
         bridge.start(0)
         waiting = asyncio.ensure_future(Tools(lambda: bridge).wait_for("nothing", timeout=None))
-        await until(lambda: bridge.directory._waiters, "somebody waits for a tool")
+        await until(lambda: bridge.directory._pulse, "somebody waits for a tool")
         bridge.stop()
         with pytest.raises(PageToolsError):
             await asyncio.wait_for(waiting, 1)

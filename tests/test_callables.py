@@ -722,14 +722,14 @@ def test_waiting_takes_only_a_timeout_that_is_one(timeout: Any) -> None:
 def test_waiting_that_is_cancelled_leaves_nothing_behind(bridge: Bridge) -> None:
     async def cell() -> None:
         waiting = asyncio.ensure_future(tools.wait_for("search", timeout=None))
-        while not bridge.directory._waiters:  # noqa: ASYNC110
+        while not bridge.directory._pulse:  # noqa: ASYNC110
             await asyncio.sleep(0.001)
         waiting.cancel()
         with pytest.raises(asyncio.CancelledError):
             await waiting
 
     asyncio.run(cell())
-    eventually(lambda: not bridge.directory._waiters, "nobody waits any more")
+    eventually(lambda: not bridge.directory._pulse, "nobody waits any more")
 
 
 # Results

@@ -474,7 +474,7 @@ def test_wait_says_where_the_tool_is(notebook: Notebook) -> None:
 
 def test_wait_returns_when_a_page_offers_the_tool(notebook: Notebook, bridge: Bridge) -> None:
     def come() -> None:
-        eventually(lambda: bridge.directory._waiters, "somebody waits")
+        eventually(lambda: bridge.directory._pulse, "somebody waits")
         page = HostedPage(bridge)
         page.hello("tab-1", title="Shop")
         page.register("shop", "search")
@@ -493,9 +493,9 @@ def test_wait_in_vain_says_what_is_missing(notebook: Notebook, page: HostedPage)
 
 def test_wait_is_ended_by_an_interrupt(notebook: Notebook, bridge: Bridge) -> None:
     with interrupt():
-        output = notebook.run("%pagetools wait search --timeout none")
-    assert isinstance(output.error, KeyboardInterrupt)
-    eventually(lambda: not bridge.directory._waiters, "nobody waits any more")
+        line = complaint(notebook, "%pagetools wait search --timeout none")
+    assert line == 'KeyboardInterrupt: "search" is not waited for any more'
+    eventually(lambda: not bridge.directory._pulse, "nobody waits any more")
 
 
 @pytest.mark.usefixtures("bridge")
