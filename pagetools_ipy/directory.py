@@ -253,7 +253,7 @@ class PageToolDirectory:
             args: Arguments by name; they are sent as they are.
             ns: Only this namespace.
             client_id: Only this connection.
-            tab: Only this tab: id, title, URL or its start, number in `tabs`, or what has an ``id``.
+            tab: Only this tab: id, title, URL or its start, number in `tabs`, or with an ``id``.
             timeout: Seconds to wait, counted while the loop runs; None waits for ever.
 
         Raises:

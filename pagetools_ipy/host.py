@@ -133,7 +133,7 @@ class KernelHost(_ForeignThreads):
                 f"this kernel's loop cannot be run from within ({problem}); await the call, or "
                 "use `%pagetools stop` and `%pagetools start --thread`"
             ) from None
-        with _interrupts() as interrupt:
+        with _interrupts() as interrupt, _outer_pass_kept_whole(self.loop):
             task = self.loop.create_task(coroutine)
             interrupt.then(lambda: self.loop.call_soon_threadsafe(task.cancel))
             return interrupt.outcome(lambda: self.loop.run_until_complete(task))
@@ -158,6 +158,27 @@ class KernelHost(_ForeignThreads):
 
 async def _settled(call: PageCall, loop: asyncio.AbstractEventLoop, timeout: float | None) -> None:
     await asyncio.wait({call.settled_on(loop)}, timeout=timeout)
+
+
+@contextmanager
+def _outer_pass_kept_whole(loop: asyncio.AbstractEventLoop) -> Iterator[None]:
+    """Leave the pass of the loop that a nested run interrupts as many callbacks as it counted.
+
+    At the first nested run the interrupted pass is asyncio's own, begun before the loop was
+    made re-entrant. It takes as many callbacks as it counted when it began; the nested run
+    takes them first, and the kernel would die of "pop from an empty deque".
+    """
+    ready: Any = getattr(loop, "_ready", ())
+    owed = len(ready)
+    try:
+        yield
+    finally:
+        for _ in range(owed - len(ready)):
+            loop.call_soon(_nothing)
+
+
+def _nothing() -> None:
+    pass
 
 
 class _Interrupt:

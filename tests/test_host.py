@@ -494,6 +494,23 @@ def run_nested(cell: str) -> list[str]:
     return done.stdout.splitlines()
 
 
+def test_the_first_nested_run_leaves_the_pass_it_interrupts_whole() -> None:
+    """Its callbacks are taken by the nested run, and asyncio's own pass has counted them."""
+    assert run_nested("""
+        loop, ran = asyncio.get_running_loop(), []
+
+        def blocks():
+            ran.append(host.block_on(double(21)))
+
+        loop.call_soon(blocks)
+        for number in range(50):
+            loop.call_soon(ran.append, number)
+        while len(ran) < 51:
+            await asyncio.sleep(0)
+        print(sorted(ran) == sorted([*range(50), 42]))
+    """) == ["True"]
+
+
 def test_a_cell_blocks_on_a_coroutine_of_the_loop_it_runs_in() -> None:
     assert run_nested("""
         print("nest_asyncio2" in sys.modules)
