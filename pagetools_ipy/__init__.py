@@ -21,6 +21,7 @@ from .errors import __all__ as _errors
 if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
+    from .bridge import start, stop
     from .callables import PageTool, Tools, tools
     from .calls import CallState, PageCall
     from .connections import PageToolRegistration, format_page_tools_changed
@@ -39,6 +40,8 @@ _MODULES = {
     "ToolResult": ".results",
     "Tools": ".callables",
     "format_page_tools_changed": ".connections",
+    "start": ".bridge",
+    "stop": ".bridge",
     "tools": ".callables",
 }
 
@@ -52,6 +55,8 @@ __all__ = [
     "ToolResult",
     "Tools",
     "format_page_tools_changed",
+    "start",
+    "stop",
     "tools",
 ]
 __all__ += _errors

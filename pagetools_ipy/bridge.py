@@ -157,11 +157,13 @@ def current() -> Bridge:
     return _current
 
 
-def start(host: Host, *, port: int | None = None, memory: Memory | None = None) -> Bridge:
-    """Start the process's bridge.
+def start(
+    host: Host | None = None, *, port: int | None = None, memory: Memory | None = None
+) -> Bridge:
+    """Start the process's bridge, in a script what ``%pagetools start`` is in a notebook.
 
     Args:
-        host: The loop to live in.
+        host: The loop to live in; a thread of its own by default.
         port: As for `Bridge.start`.
         memory: As for `Bridge`.
 
@@ -171,8 +173,16 @@ def start(host: Host, *, port: int | None = None, memory: Memory | None = None) 
     global _current
     if _current is not None and _current.state is BridgeState.RUNNING:
         raise BridgeError(f"the bridge is running on port {_current.port} already")
+    if host is None:
+        from .host import ThreadHost
+
+        host = ThreadHost()
     bridge = Bridge(host, memory)
-    bridge.start(port)
+    try:
+        bridge.start(port)
+    except BridgeError:
+        host.close()
+        raise
     _current = bridge
     return bridge
 

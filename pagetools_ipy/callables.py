@@ -16,16 +16,17 @@ from typing import Any
 
 from . import bridge as _bridge
 from .bridge import Bridge
-from .calls import PageCall, check_timeout
+from .calls import PageCall
 from .connections import PageToolRegistration
 from .directory import PageToolDirectory
-from .errors import BridgeError, NoPageConnectedError, ToolNotFoundError, stopped_in_one_line
+from .errors import BridgeError, InvalidArgumentsError, NoPageConnectedError, ToolNotFoundError
 from .index import Route
+from .limits import check_timeout
 from .messages import ToolDescriptor
 from .results import from_page
 from .schema import InputSchema
 from .tables import tools_html
-from .text import shorten
+from .text import brief, shorten, stopped_in_one_line
 
 DEFAULT_TIMEOUT = 15.0
 """Seconds a call may take unless told otherwise."""
@@ -130,6 +131,14 @@ class PageTool:
             )
 
         return running.host.run(start)
+
+    def __getattr__(self, name: str) -> Any:
+        """A tool of the namespace that has the same name as this tool, if there is one."""
+        if not name.startswith("_") and name not in _NEVER_TOOLS:
+            namesake = Tools(self._source, replace(self._scope, ns=self.name))
+            if namesake.registrations():
+                return getattr(namesake, name)
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def __repr__(self) -> str:
         signature = getattr(self, "__signature__", "(...)")
@@ -273,7 +282,7 @@ class Tools:
         return len(self._tools())
 
     def __contains__(self, name: object) -> bool:
-        return name in self._tools()
+        return isinstance(name, str) and name in self._tools()
 
     def __repr__(self) -> str:
         names = list(self._tools())
@@ -290,6 +299,9 @@ def _narrowed(scope: Scope, **changes: Any) -> Scope:
     given = {key: value for key, value in changes.items() if value is not UNSET}
     if "timeout" in given:
         check_timeout(given["timeout"])
+    for key in ("ns", "client_id"):
+        if not isinstance(given.get(key, ""), (str, type(None))):
+            raise InvalidArgumentsError(f"expected a string, got {brief(given[key])}", path=key)
     return replace(scope, **given)
 
 

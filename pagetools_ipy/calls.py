@@ -12,7 +12,6 @@ import asyncio
 import concurrent.futures
 import enum
 import html
-import math
 import time
 from collections.abc import Callable, Generator
 from contextlib import suppress
@@ -23,11 +22,11 @@ from .errors import (
     BridgeError,
     CallCancelledError,
     CallTimeoutError,
-    InvalidArgumentsError,
     PageToolError,
-    stopped_in_one_line,
+    ResultTimeoutError,
 )
-from .text import brief, shorten
+from .limits import check_timeout
+from .text import shorten, stopped_in_one_line
 
 T = TypeVar("T")
 
@@ -185,14 +184,16 @@ class PageCall:
 
         Raises:
             PageToolsError: As awaiting the call would.
-            TimeoutError: If ``timeout`` ran out first.
+            ResultTimeoutError: If ``timeout`` ran out first; also a TimeoutError.
             BridgeError: If waiting here would keep the answer from being received.
             KeyboardInterrupt: If interrupted; the call is cancelled then.
         """
         with stopped_in_one_line(f"{self.tool} was interrupted; its page was told to stop"):
             try:
                 if not self.done():
-                    self._block(self, timeout)
+                    self._block(self, _patience(timeout))
+                if not self.done():
+                    raise ResultTimeoutError(self.tool, self.tab, timeout or 0.0)
                 return self._outcome.result(0)
             except KeyboardInterrupt:
                 self.cancel("interrupted")
@@ -367,26 +368,11 @@ def _running_loop() -> asyncio.AbstractEventLoop | None:
         return None
 
 
-def check_timeout(timeout: float | None) -> float | None:
-    """Refuse a timeout that is no positive number of seconds and not None.
-
-    Raises:
-        InvalidArgumentsError: If so.
-    """
-    if timeout is None:
-        return None
-    try:
-        seconds = math.nan if isinstance(timeout, (bool, str, bytes)) else float(timeout)
-    except OverflowError:
-        seconds = math.inf
-    except (TypeError, ValueError):
-        seconds = math.nan
-    if math.isnan(seconds) or seconds <= 0:
-        raise InvalidArgumentsError(
-            f"expected a positive number of seconds, or None for ever, got {brief(timeout)}",
-            path="timeout",
-        )
-    return None if math.isinf(seconds) else seconds
+def _patience(timeout: float | None) -> float | None:
+    """Seconds to wait for a result; none at all is a way to ask whether it is there."""
+    if isinstance(timeout, (int, float)) and not isinstance(timeout, bool) and timeout <= 0:
+        return 0.0
+    return check_timeout(timeout)
 
 
 def timed_out(call: PageCall) -> CallTimeoutError:

@@ -72,7 +72,8 @@ def _options(before: list[str], verbs: list[str]) -> list[str]:
 
     if not before:
         return verbs
-    verb, *rest = before
+    verb, *words = before
+    rest = _without_options(words)
     if verb not in ("call", "wait"):
         return []
     if not rest:
@@ -84,4 +85,18 @@ def _options(before: list[str], verbs: list[str]) -> list[str]:
     except PageToolsError:
         return []
     given = {word.partition("=")[0].rstrip(":") for word in rest[1:]}
-    return [f"{name}=" for name in properties if name not in given]
+    return [f"{name}=" for name in properties if name not in given and quote_word(name) == name]
+
+
+def _without_options(words: list[str]) -> list[str]:
+    """Drop ``--tab Shop`` and the like, which stand before the tool as often as behind it."""
+    rest: list[str] = []
+    takes_value = False
+    for word in words:
+        if word.startswith("--"):
+            takes_value = "=" not in word and word != "--no-validate"
+        elif takes_value:
+            takes_value = False
+        else:
+            rest.append(word)
+    return rest

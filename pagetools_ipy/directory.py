@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import messages
-from .calls import PageCall, check_timeout
+from .calls import PageCall
 from .changes import ChangeSignal, Pulse
 from .connections import Connection, PageToolSummary, Registration
 from .errors import (
@@ -29,7 +29,7 @@ from .errors import (
     ToolWaitTimeoutError,
 )
 from .index import Registrations, Route, Tabs, ToolIndex
-from .limits import MAX_MESSAGE_BYTES, MAX_NAME_CHARS, check_name
+from .limits import MAX_MESSAGE_BYTES, MAX_NAME_CHARS, check_name, check_timeout
 from .messages import (
     Activation,
     Hello,
@@ -123,10 +123,13 @@ class PageToolDirectory:
 
         Without effect when there is no such connection.
         """
+        self._remove(client_id, "the page went away")
+
+    def _remove(self, client_id: str, why: str) -> None:
         connection = self._index.remove(client_id)
         if connection is None:
             return
-        self._calls.lose(connection)
+        self._calls.lose(connection, why)
         self._signal.replace([r.content for r in connection.registrations.values()], ())
         self._log(f"page {client_id} disconnected")
 
@@ -390,7 +393,7 @@ class PageToolDirectory:
         self._closed = True
         self._pulse.beat()
         for client_id in tuple(self._index.connections):
-            self.remove_connection(client_id)
+            self._remove(client_id, "the bridge was stopped")
         self._signal.close()
 
 

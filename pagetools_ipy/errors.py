@@ -11,6 +11,7 @@ Knows no module but `text`.
     ├── TabNotFoundError        the tab or connection asked for is not there
     ├── InvalidArgumentsError   the arguments do not fit the tool; nothing was sent
     ├── CallTimeoutError        no answer in time (also a TimeoutError)
+    ├── ResultTimeoutError      result(timeout) waited long enough (also a TimeoutError)
     ├── PageGoneError           the page went away before it answered
     ├── CallCancelledError      the call was cancelled before it was answered
     ├── PageToolError           the tool itself failed in the page
@@ -22,10 +23,8 @@ and a person reads one line that ends in what to do next.
 
 from __future__ import annotations
 
-import asyncio
 import difflib
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Protocol
 
 from .text import brief, listing, shorten
@@ -41,21 +40,11 @@ __all__ = [
     "PageGoneError",
     "PageToolError",
     "PageToolsError",
+    "ResultTimeoutError",
     "TabNotFoundError",
     "ToolNotFoundError",
     "ToolWaitTimeoutError",
 ]
-
-
-@contextmanager
-def stopped_in_one_line(text: str) -> Iterator[None]:
-    """Have IPython show an interrupt or a cancellation in here as one line, without our frames."""
-    try:
-        yield
-    except (asyncio.CancelledError, KeyboardInterrupt) as stop:
-        lines = [f"{type(stop).__name__}: {text}"]
-        stop._render_traceback_ = lambda: lines  # type: ignore[union-attr]
-        raise
 
 
 class PageToolsError(Exception):
@@ -64,10 +53,27 @@ class PageToolsError(Exception):
     code: ClassVar[str] = "page_tools_error"
     """Stable identifier for programs, unlike the sentence."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        # Constructors take data, not the arguments that Exception would repeat.
+        state = dict(self.__dict__)
+        if isinstance(self, AttributeError):
+            state["name"] = self.name  # which Python keeps outside the dictionary
+        return _revive, (type(self), self.args, state)
+
     def _render_traceback_(self) -> list[str]:
         # IPython asks the exception itself before it formats a traceback; subclassing
         # UsageError would not help, since IPython tests for that class by identity.
         return [f"{type(self).__name__}: {self}"]
+
+
+def _revive(
+    kind: type[PageToolsError], args: tuple[Any, ...], state: dict[str, Any]
+) -> PageToolsError:
+    error = kind.__new__(kind)
+    error.args = args
+    for name, value in state.items():
+        setattr(error, name, value)
+    return error
 
 
 class BridgeError(PageToolsError):
@@ -291,19 +297,38 @@ class CallTimeoutError(_CallError, TimeoutError):
         )
 
 
+class ResultTimeoutError(_CallError, TimeoutError):
+    """``PageCall.result(timeout)`` waited as long as it was told to; the call goes on.
+
+    Attributes:
+        timeout: Seconds that were waited.
+    """
+
+    code = "result_timeout"
+
+    def __init__(self, tool: str, tab: str, timeout: float) -> None:
+        super().__init__(tool, tab)
+        self.timeout = timeout
+
+    def __str__(self) -> str:
+        return f"{self._place} is still running after {self.timeout:g} s; ask again, or cancel it"
+
+
 class PageGoneError(_CallError):
     """The page went away (closed, reloaded, crashed) before it answered.
 
     Attributes:
         sent: Whether the call had been handed to the page. If so it may have run, wholly or
             in part; it is never repeated on its own.
+        why: What happened.
     """
 
     code = "page_gone"
 
-    def __init__(self, tool: str, tab: str, *, sent: bool) -> None:
+    def __init__(self, tool: str, tab: str, *, sent: bool, why: str = "the page went away") -> None:
         super().__init__(tool, tab)
         self.sent = sent
+        self.why = why
 
     def __str__(self) -> str:
         ran = (
@@ -311,7 +336,7 @@ class PageGoneError(_CallError):
             if self.sent
             else "nothing was sent"
         )
-        return f"{self._place}: the page went away before it answered; {ran}"
+        return f"{self._place}: {self.why} before it answered; {ran}"
 
 
 class CallCancelledError(_CallError):

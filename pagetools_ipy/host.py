@@ -11,8 +11,10 @@ from __future__ import annotations
 
 import asyncio
 import concurrent.futures
+import math
 import signal
 import threading
+import time
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, Protocol, TypeVar
@@ -21,6 +23,9 @@ from .calls import WAKE_EVERY, PageCall, block_thread, wake_often
 from .errors import BridgeError
 
 T = TypeVar("T")
+
+PATIENCE_SECONDS = 10
+"""How long another thread waits for a loop that a cell may be blocking, perhaps for its sake."""
 
 _STOPPED = "the bridge was stopped"
 
@@ -72,6 +77,8 @@ class _ForeignThreads:
         outcome: concurrent.futures.Future[T] = concurrent.futures.Future()
 
         def step() -> None:
+            if not outcome.set_running_or_notify_cancel():
+                return
             try:
                 outcome.set_result(function())
             except BaseException as problem:
@@ -81,7 +88,15 @@ class _ForeignThreads:
             self.loop.call_soon_threadsafe(step)
         except RuntimeError:
             raise BridgeError(_STOPPED) from None
-        return self._wait(outcome)
+        try:
+            return self._wait(outcome, PATIENCE_SECONDS)
+        except TimeoutError:
+            if not outcome.cancel():
+                return outcome.result()
+            raise BridgeError(
+                f"the bridge's loop has not run for {PATIENCE_SECONDS} s: a cell blocks the "
+                "kernel; await in the cell, or use `%pagetools start --thread`"
+            ) from None
 
     async def relay(self, coroutine: Coroutine[Any, Any, T]) -> T:
         if asyncio.get_running_loop() is self.loop:
@@ -95,13 +110,14 @@ class _ForeignThreads:
             interrupt.then(submitted.cancel)
             return interrupt.outcome(lambda: self._wait(submitted))
 
-    def _wait(self, outcome: concurrent.futures.Future[T]) -> T:
+    def _wait(self, outcome: concurrent.futures.Future[T], patience: float = math.inf) -> T:
+        give_up_at = time.monotonic() + patience
         while not self.loop.is_closed():
             try:
                 # In short waits, so that an interrupt is noticed on every platform.
                 return outcome.result(WAKE_EVERY)
             except TimeoutError:
-                if outcome.done():
+                if outcome.done() or time.monotonic() > give_up_at:
                     raise
         raise BridgeError(_STOPPED)
 
@@ -271,6 +287,7 @@ class ThreadHost(_ForeignThreads):
         except RuntimeError:  # closed already
             draining.close()
         self._runner.join(2 * DRAIN_SECONDS)
+        self._thread = -1  # the system gives a thread's identifier to a later one
 
     async def _drain(self) -> None:
         rest = asyncio.all_tasks() - {asyncio.current_task()}

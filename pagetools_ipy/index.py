@@ -14,11 +14,11 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from typing import NamedTuple
 
 from .connections import ActiveTabs, Connection, PageToolRegistration, Registration, TabView
-from .errors import NoPageConnectedError, TabNotFoundError, ToolNotFoundError
+from .errors import InvalidArgumentsError, NoPageConnectedError, TabNotFoundError, ToolNotFoundError
 from .messages import ToolDescriptor
 from .routing import Choice, best_by_namespace, choose
 from .schema import InputSchema
-from .text import shorten
+from .text import brief, shorten
 
 MAX_NAMES_IN_ERROR = 200
 
@@ -160,6 +160,9 @@ class ToolIndex:
             ToolNotFoundError: If nobody there has the tool.
             AmbiguousToolError: If several different tools have the name.
         """
+        for path, text in (("name", name), ("ns", ns or ""), ("client_id", client_id or "")):
+            if not isinstance(text, str):
+                raise InvalidArgumentsError(f"expected a string, got {brief(text)}", path=path)
         if not self.connections:
             raise NoPageConnectedError
         if client_id is not None or tab is not None:
@@ -211,6 +214,8 @@ class ToolIndex:
                 found = self.in_tab(tabs[selector])
         elif isinstance(selector, str):
             found = self.in_tab(selector) or self._find_text(selector)
+            if not found and selector.isdecimal():
+                return self._find_tab(int(selector))  # as it is typed after --tab
         elif isinstance(tab_id := getattr(selector, "id", None), str):
             found = self.in_tab(tab_id)
         if not found:

@@ -147,3 +147,25 @@ def _plain_key(key: Any, path: str) -> str:
     if not isinstance(key, str):
         raise InvalidArgumentsError(f"expected string keys, got {brief(key)}", path=path)
     return str.__str__(key)
+
+
+def check_timeout(timeout: float | None) -> float | None:
+    """Refuse a timeout that is no positive number of seconds and not None.
+
+    Raises:
+        InvalidArgumentsError: If so.
+    """
+    if timeout is None:
+        return None
+    try:
+        seconds = math.nan if isinstance(timeout, (bool, str, bytes)) else float(timeout)
+    except OverflowError:
+        seconds = math.inf
+    except (TypeError, ValueError):
+        seconds = math.nan
+    if math.isnan(seconds) or seconds <= 0:
+        raise InvalidArgumentsError(
+            f"expected a positive number of seconds, or None for ever, got {brief(timeout)}",
+            path="timeout",
+        )
+    return None if math.isinf(seconds) else seconds

@@ -5,10 +5,11 @@ Knows IPython. Loads everything else when a verb needs it, so that ``%load_ext``
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections import ChainMap
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 from weakref import WeakKeyDictionary
 
 from IPython.core.error import UsageError
@@ -17,12 +18,14 @@ from IPython.core.magic import (
     Magics,
     line_cell_magic,
     magics_class,
+    needs_local_scope,
     no_var_expand,
     output_can_be_silenced,
 )
 from IPython.display import display
 
-from .errors import BridgeError, InvalidArgumentsError, stopped_in_one_line
+from .errors import BridgeError, InvalidArgumentsError
+from .text import stopped_in_one_line
 
 if TYPE_CHECKING:
     from .bridge import Bridge
@@ -48,14 +51,33 @@ options      --tab TAB  --ns NS  --client-id ID  --timeout S (or none)  --no-val
 x = %pagetools call NAME ... gives the value to x."""
 
 
+class Request(NamedTuple):
+    """What a verb is given.
+
+    Attributes:
+        shell: The shell it was typed in.
+        line: What follows the verb.
+        cell: The cell's text, for a cell magic.
+        variables: Python variables that ``$name`` may refer to.
+    """
+
+    shell: InteractiveShell
+    line: str = ""
+    cell: str | None = None
+    variables: Mapping[str, Any] = {}
+
+
 @magics_class
 class PageToolsMagics(Magics):
     """Holds ``%pagetools`` for one shell."""
 
     @no_var_expand  # a `$5` in an argument is text; `=$name` is read by us, as an object
+    @needs_local_scope  # `=$name` within a function means the function's variable
     @output_can_be_silenced
     @line_cell_magic
-    def pagetools(self, line: str, cell: str | None = None) -> Any:
+    def pagetools(
+        self, line: str, cell: str | None = None, local_ns: dict[str, Any] | None = None
+    ) -> Any:
         """Call the tools of web pages that are open in a browser; `%pagetools help` says how."""
         verb, rest = (*line.strip().removesuffix(";").split(None, 1), "", "")[:2]
         function = VERBS.get(verb or "status")
@@ -64,29 +86,37 @@ class PageToolsMagics(Magics):
         if cell is not None and verb != "call":
             raise UsageError("only `%%pagetools call NAME` takes a cell")
         assert self.shell is not None
-        return function(self.shell, rest.strip(), cell)
+        request = Request(
+            self.shell, rest.strip(), cell, ChainMap(local_ns or {}, self.shell.user_ns)
+        )
+        return function(request)
 
 
-def _start(shell: InteractiveShell, line: str, cell: str | None) -> None:
+def _start(request: Request) -> None:
     from . import bridge
     from .runtime import Memory
 
-    options = _only_options(line, {"port": int, "thread": None, "kernel": None})
+    options = _only_options(request.line, {"port": int, "thread": None, "kernel": None})
     try:
         running = bridge.current()
     except BridgeError:
-        host = _host(shell, options)
-        try:
-            running = bridge.start(host, port=options.get("port"), memory=Memory(_kernel_id(shell)))
-        except BridgeError:
-            host.close()
-            raise
+        bridge.start(
+            _host(request.shell, options),
+            port=options.get("port"),
+            memory=Memory(_kernel_id(request.shell)),
+        )
     else:
+        other = {"thread", "kernel"} & set(options) - {running.host.name}
+        if other:
+            raise BridgeError(
+                f"the bridge has a {running.host.name} host already; `%pagetools stop` first",
+                port=running.port,
+            )
         if options.get("port", 0) not in (0, running.port):
             raise BridgeError(
                 f"the bridge is running on port {running.port} already; `%pagetools stop` first"
             )
-    _status(shell, "", None)
+    _status(Request(request.shell))
 
 
 def _host(shell: InteractiveShell, options: dict[str, Any]) -> Host:
@@ -115,18 +145,18 @@ def _kernel_id(shell: InteractiveShell) -> str | None:
         return None
 
 
-def _stop(shell: InteractiveShell, line: str, cell: str | None) -> None:
+def _stop(request: Request) -> None:
     from . import bridge
 
-    _only_options(line, {})
+    _only_options(request.line, {})
     bridge.stop()
     print("The bridge is stopped.")
 
 
-def _status(shell: InteractiveShell, line: str, cell: str | None) -> None:
+def _status(request: Request) -> None:
     from . import bridge
 
-    _only_options(line, {})
+    _only_options(request.line, {})
     try:
         running = bridge.current()
     except BridgeError as problem:
@@ -151,20 +181,20 @@ def _count(number: int, noun: str) -> str:
     return f"{number:,} {noun}" + ("" if number == 1 else "s")
 
 
-def _tabs(shell: InteractiveShell, line: str, cell: str | None) -> None:
+def _tabs(request: Request) -> None:
     from .tables import tabs_html, tabs_text
 
-    _only_options(line, {})
+    _only_options(request.line, {})
     running = _running()
     tabs = running.host.run(running.directory.tabs)
     _show(tabs_text(tabs), tabs_html(tabs))
 
 
-def _tools(shell: InteractiveShell, line: str, cell: str | None) -> None:
+def _tools(request: Request) -> None:
     from .callables import tools
     from .tables import tools_html, tools_text
 
-    options = _only_options(line, {"tab": str, "ns": str})
+    options = _only_options(request.line, {"tab": str, "ns": str})
     _running()
     rows = tools.on(**options).registrations()
     _show(tools_text(rows), tools_html(rows))
@@ -174,24 +204,24 @@ def _show(text: str, html: str) -> None:
     display({"text/plain": text, "text/html": html}, raw=True)
 
 
-def _call(shell: InteractiveShell, line: str, cell: str | None) -> Any:
+def _call(request: Request) -> Any:
     from .arguments import Options, bind_arguments, read_body, read_word, split_arguments
     from .callables import tools
 
     options = Options(
         {"tab": str, "ns": str, "client-id": str, "timeout": _seconds, "no-validate": None}
     )
-    name, position = read_word(line, options.read(line, 0))
+    name, position = read_word(request.line, options.read(request.line, 0))
     if not name:
         raise UsageError("which tool? `%pagetools call NAME key=value`, `%pagetools tools` lists")
-    typed = split_arguments(line[position:], options)
+    typed = split_arguments(request.line[position:], options)
     chosen = {key.replace("-", "_"): value for key, value in options.values.items()}
     if chosen.pop("no_validate", False):
         chosen["validate"] = False
     tool = tools.on(**chosen)[name]
-    args = bind_arguments(typed, tool.schema, shell.user_ns)
-    if cell is not None:
-        args = {**read_body(cell, shell.user_ns), **args}
+    args = bind_arguments(typed, tool.schema, request.variables)
+    if request.cell is not None:
+        args = {**read_body(request.cell, request.variables), **args}
 
     async def call() -> Any:
         return await tool(**args)
@@ -206,12 +236,12 @@ def _seconds(text: str) -> float | None:
     return None if text.lower() == "none" else float(text)
 
 
-def _wait(shell: InteractiveShell, line: str, cell: str | None) -> None:
+def _wait(request: Request) -> None:
     from .arguments import Options, read_word
 
     options = Options({"timeout": _seconds, "tab": str, "ns": str})
-    name, position = read_word(line, options.read(line, 0))
-    if not name or line[options.read(line, position) :]:
+    name, position = read_word(request.line, options.read(request.line, 0))
+    if not name or request.line[options.read(request.line, position) :]:
         raise UsageError("`%pagetools wait NAME [--timeout S]`")
     timeout = options.values.pop("timeout", 30.0)
     running = _running()
@@ -221,8 +251,8 @@ def _wait(shell: InteractiveShell, line: str, cell: str | None) -> None:
     print(f'"{route.registration.ns}/{route.name}" is there, in "{route.registration.label}".')
 
 
-def _snippet(shell: InteractiveShell, line: str, cell: str | None) -> None:
-    _only_options(line, {})
+def _snippet(request: Request) -> None:
+    _only_options(request.line, {})
     script = f"{_running().url}/pagetools.js"
     load = f"const s=document.createElement('script');s.type='module';s.src='{script}'"
     print(
@@ -236,8 +266,8 @@ def _snippet(shell: InteractiveShell, line: str, cell: str | None) -> None:
     )
 
 
-def _demo(shell: InteractiveShell, line: str, cell: str | None) -> None:
-    _only_options(line, {})
+def _demo(request: Request) -> None:
+    _only_options(request.line, {})
     url = f"{_running().url}/demo"
     frame = (
         f'<div><iframe src="{url}" title="pagetools demo" width="100%" height="460" '
@@ -246,7 +276,7 @@ def _demo(shell: InteractiveShell, line: str, cell: str | None) -> None:
     _show(f"Open {url} in a browser.", frame)
 
 
-def _help(shell: InteractiveShell, line: str, cell: str | None) -> None:
+def _help(request: Request) -> None:
     print(HELP)
 
 
@@ -266,7 +296,7 @@ def _only_options(line: str, kinds: dict[str, Callable[[str], Any] | None]) -> d
     return options.values
 
 
-VERBS: dict[str, Callable[[InteractiveShell, str, str | None], Any]] = {
+VERBS: dict[str, Callable[[Request], Any]] = {
     "start": _start,
     "stop": _stop,
     "status": _status,

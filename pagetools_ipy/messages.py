@@ -286,6 +286,7 @@ def _without_surrogates(raw: object, levels: int = 2) -> object:
         if key in ("value", "error")
         else _without_surrogates(item, levels - 1)
         for key, item in raw.items()
+        if isinstance(key, str)
     }
 
 

@@ -10,16 +10,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import messages
-from .calls import (
-    CallState,
-    PageCall,
-    Step,
-    Target,
-    block_thread,
-    cancelled,
-    check_timeout,
-    timed_out,
-)
+from .calls import CallState, PageCall, Step, Target, block_thread, cancelled, timed_out
 from .connections import Connection
 from .deadlines import Deadlines
 from .errors import InvalidArgumentsError, MessageError, PageGoneError, PageToolError
@@ -29,6 +20,7 @@ from .limits import (
     MAX_NAME_CHARS,
     MAX_TITLE_CHARS,
     check_arguments,
+    check_timeout,
 )
 from .messages import PageError, Progress, Result
 from .text import clean
@@ -124,10 +116,10 @@ class PendingCalls:
         text = message.message and clean(message.message, MAX_TITLE_CHARS)
         call.advance(Step(message.progress, message.total, text, message.value))
 
-    def lose(self, connection: Connection) -> None:
+    def lose(self, connection: Connection, why: str) -> None:
         """End everything that a connection, gone now, still owed."""
         for call in tuple(connection.pending.values()):
-            error = PageGoneError(call.tool, call.tab, sent=True)
+            error = PageGoneError(call.tool, call.tab, sent=True, why=why)
             self._end(connection, call, CallState.GONE, error)
 
     # Ends

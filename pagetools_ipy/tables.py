@@ -18,8 +18,8 @@ MAX_CELL = 1000
 
 _TOOL_HEAD = ("TOOL", "TAKES", "DOES", "TAB")
 _TOOL_WIDTHS = (36, 44, 48, 28)
-_TAB_HEAD = ("TAB", "TITLE", "URL", "SEEN", "TOOLS")
-_TAB_WIDTHS = (12, 32, 48, 10, 60)
+_TAB_HEAD = ("NO", "TAB", "TITLE", "URL", "SEEN", "TOOLS")
+_TAB_WIDTHS = (4, 12, 32, 48, 10, 60)
 
 
 def tools_text(rows: Sequence[PageToolRegistration]) -> str:
@@ -61,13 +61,14 @@ def _tool_row(row: PageToolRegistration, tool: ToolDescriptor) -> tuple[str, ...
 def _tab_rows(tabs: Sequence[TabView]) -> list[tuple[str, ...]]:
     return [
         (
+            str(number),
             shorten(tab.id, 12),
             tab.title,
             tab.url,
             "focused" if tab.focused else "visible" if tab.visible else "hidden",
             ", ".join(tab.tools),
         )
-        for tab in tabs
+        for number, tab in enumerate(tabs)
     ]
 
 

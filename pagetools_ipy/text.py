@@ -5,8 +5,10 @@ Knows strings. Everything that a sentence quotes from a page, or from a caller, 
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
 SHOWN_ITEMS = 12
 """How many names a sentence lists before it says how many more there are."""
@@ -65,3 +67,14 @@ def kind_of(value: object) -> str:
             return "object"
         case _:
             return type(value).__name__
+
+
+@contextmanager
+def stopped_in_one_line(text: str) -> Iterator[None]:
+    """Have IPython show an interrupt or a cancellation in here as one line, without our frames."""
+    try:
+        yield
+    except (asyncio.CancelledError, KeyboardInterrupt) as stop:
+        lines = [f"{type(stop).__name__}: {text}"]
+        stop._render_traceback_ = lambda: lines  # type: ignore[union-attr]
+        raise

@@ -21,7 +21,6 @@ from pagetools_ipy.calls import (
     Target,
     block_thread,
     cancelled,
-    check_timeout,
     timed_out,
     wake_often,
 )
@@ -33,6 +32,7 @@ from pagetools_ipy.errors import (
     PageGoneError,
     PageToolError,
 )
+from pagetools_ipy.limits import check_timeout
 
 from .helpers import run, settle, virtual_loop
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import copy
+import pickle
 import re
 from typing import Any, NamedTuple
 
@@ -20,12 +22,12 @@ from pagetools_ipy.errors import (
     PageGoneError,
     PageToolError,
     PageToolsError,
+    ResultTimeoutError,
     TabNotFoundError,
     ToolNotFoundError,
     ToolWaitTimeoutError,
-    stopped_in_one_line,
 )
-from pagetools_ipy.text import brief, kind_of, listing, shorten
+from pagetools_ipy.text import brief, kind_of, listing, shorten, stopped_in_one_line
 
 
 class Place(NamedTuple):
@@ -79,6 +81,11 @@ EXAMPLES: list[tuple[PageToolsError, str, str]] = [
         "call_timeout",
         'shop/buy in "Shop" did not answer within 15 s and was told to stop; grant more with '
         "timeout= (None waits for ever)",
+    ),
+    (
+        ResultTimeoutError("shop/buy", "Shop", 2),
+        "result_timeout",
+        'shop/buy in "Shop" is still running after 2 s; ask again, or cancel it',
     ),
     (
         PageGoneError("shop/buy", "Shop", sent=True),
@@ -376,3 +383,13 @@ def test_anything_can_be_named_in_a_sentence() -> None:
 )
 def test_what_a_sentence_quotes_is_safe_and_on_one_line(text: str, shown: str) -> None:
     assert shorten(text) == shown
+
+
+@pytest.mark.parametrize("error", [e for e, _, _ in EXAMPLES], ids=lambda e: type(e).__name__)
+def test_errors_survive_being_sent_to_another_process(error: PageToolsError) -> None:
+    if isinstance(error, AmbiguousToolError):
+        error.candidates = ()  # in a bridge they refer to live connections
+    for again in (pickle.loads(pickle.dumps(error)), copy.copy(error)):
+        assert type(again) is type(error)
+        assert str(again) == str(error)
+        assert vars(again).keys() == vars(error).keys()

@@ -194,8 +194,8 @@ def test_tabs_are_listed(notebook: Notebook, page: HostedPage, new_page: NewPage
     other.hello("tab-2", doc="b", title="A <b>shop</b>", url="http://localhost/shop", focused=True)
     (shown,) = notebook.run("%pagetools tabs").displays
     head, todos, shop = shown["text/plain"].splitlines()
-    assert head.split() == ["TAB", "TITLE", "URL", "SEEN", "TOOLS"]
-    assert todos.split()[:4] == ["tab-1", "Todos", "http://localhost/todos", "visible"]
+    assert head.split() == ["NO", "TAB", "TITLE", "URL", "SEEN", "TOOLS"]
+    assert todos.split()[:5] == ["0", "tab-1", "Todos", "http://localhost/todos", "visible"]
     assert todos.endswith("todo/add, todo/any, todo/fail, todo/hang")
     assert "A <b>shop</b>" in shop
     assert "focused" in shop

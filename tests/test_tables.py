@@ -101,16 +101,16 @@ def test_tabs_are_shown_with_how_they_are_seen() -> None:
     FakePage(directory).hello("t2", doc="x", title="Mail", url="http://localhost/mail")
     FakePage(directory).hello("t3", doc="y", visible=True, focused=True, title="", url="")
     assert tabs_text(directory.tabs()) == (
-        "TAB    TITLE  URL                    SEEN     TOOLS\n"
-        "tab-1  Shop   http://localhost/shop  visible  shop/buy, shop/list\n"
-        "t2     Mail   http://localhost/mail  hidden\n"
-        "t3                                   focused"
+        "NO  TAB    TITLE  URL                    SEEN     TOOLS\n"
+        "0   tab-1  Shop   http://localhost/shop  visible  shop/buy, shop/list\n"
+        "1   t2     Mail   http://localhost/mail  hidden\n"
+        "2   t3                                   focused"
     )
     assert cells(tabs_html(directory.tabs())) == [
-        ["tab", "title", "url", "seen", "tools"],
-        ["tab-1", "Shop", "http://localhost/shop", "visible", "shop/buy, shop/list"],
-        ["t2", "Mail", "http://localhost/mail", "hidden", ""],
-        ["t3", "", "", "focused", ""],
+        ["no", "tab", "title", "url", "seen", "tools"],
+        ["0", "tab-1", "Shop", "http://localhost/shop", "visible", "shop/buy, shop/list"],
+        ["1", "t2", "Mail", "http://localhost/mail", "hidden", ""],
+        ["2", "t3", "", "", "focused", ""],
     ]
 
 
@@ -138,9 +138,9 @@ def test_columns_have_bounds_whatever_a_page_says() -> None:
     row = lines[1]
     assert (row[35], row[36:38], row[81]) == ("…", "  ", "…")
     (head, row) = tabs_text(directory.tabs()).splitlines()
-    assert len(row) == 12 + 32 + 48 + len("hidden") + 60 + 4 * 2
-    assert head.split() == ["TAB", "TITLE", "URL", "SEEN", "TOOLS"]
-    assert row.startswith("i" * 11 + "…  ")
+    assert len(row) == 2 + 12 + 32 + 48 + len("hidden") + 60 + 5 * 2
+    assert head.split() == ["NO", "TAB", "TITLE", "URL", "SEEN", "TOOLS"]
+    assert row.startswith("0   " + "i" * 11 + "…  ")
 
 
 def test_line_breaks_in_a_pages_words_break_no_row() -> None:
@@ -160,7 +160,7 @@ def test_markup_in_a_pages_words_is_shown_and_not_obeyed(words: str) -> None:
     page.register(words, tool(words, description=words, inputSchema=schema))
     assert cells(tools_html(directory.list()))[1] == [f"{words}/{words}", words, words, words]
     tab = cells(tabs_html(directory.tabs()))[1]
-    assert tab[1:] == [words, words, "hidden", f"{words}/{words}"]
+    assert tab[2:] == [words, words, "hidden", f"{words}/{words}"]
 
 
 @pytest.mark.parametrize(

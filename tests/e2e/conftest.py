@@ -21,7 +21,7 @@ from ..browser import launch
 Opener = Callable[[str], Page]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")  # its loop counts as running until it is closed
 def browser() -> Iterator[Browser]:
     with sync_playwright() as playwright:
         chromium = launch(playwright)
