@@ -26,6 +26,7 @@ from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import ClientConnection, connect
 from websockets.typing import Origin, Subprotocol
 
+import pagetools_ipy
 from pagetools_ipy import (
     BridgeError,
     CallState,
@@ -771,3 +772,14 @@ def test_file_descriptors_do_not_add_up() -> None:
     for _ in range(10):
         cycle()
     assert count() <= before
+
+
+def test_a_script_starts_and_stops_the_bridge_itself() -> None:
+    running = pagetools_ipy.start(port=0)
+    try:
+        assert bridges.current() is running
+        assert running.host.name == "thread"
+    finally:
+        pagetools_ipy.stop()
+    with pytest.raises(BridgeError):
+        bridges.current()

@@ -860,3 +860,26 @@ def test_a_handle_from_before_the_page_connected_works_afterwards(new_page: NewP
 def test_what_python_asks_for_is_never_there(name: str) -> None:
     assert not hasattr(tools, name)
     assert not hasattr(tools.on(ns="todo"), name)
+
+
+def test_a_namespace_is_reached_past_a_tool_of_the_same_name(new_page: NewPage) -> None:
+    new_page({"odd": lambda _: "tool", "even": lambda _: "inner"}).register("odd", "odd", "even")
+    assert tools.odd().result() == "tool"
+    assert tools.odd.even().result() == "inner"
+    assert not hasattr(tools.odd, "nothing")
+    assert not hasattr(tools.even, "anything")
+
+
+@pytest.mark.parametrize("narrowing", [{"ns": 5}, {"client_id": 5}])
+def test_a_scope_that_is_no_text_is_refused(narrowing: dict[str, Any]) -> None:
+    with pytest.raises(InvalidArgumentsError, match="expected a string, got 5"):
+        tools.on(**narrowing)
+
+
+@pytest.mark.parametrize("name", [5, None, ("a",)])
+def test_a_name_that_is_no_text_is_refused(new_page: NewPage, name: Any) -> None:
+    new_page().register("n", "x")
+    with pytest.raises(InvalidArgumentsError, match="name: expected a string"):
+        tools[name]
+    assert name not in tools
+    assert [] not in tools

@@ -640,3 +640,21 @@ def test_a_coroutine_that_is_cancelled_by_others_is_no_interrupt() -> None:
             print("cancelled")
         print(signal.getsignal(signal.SIGINT) is not None)
     """) == ["cancelled", "True"]
+
+
+def test_a_thread_is_told_when_the_loop_it_waits_for_is_blocked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A cell that waits for threads of its own would else wait for ever."""
+    monkeypatch.setattr("pagetools_ipy.host.PATIENCE_SECONDS", 0.1)
+    host, release, ran = ThreadHost(), threading.Event(), []
+    try:
+        host.loop.call_soon_threadsafe(release.wait)
+        with pytest.raises(BridgeError, match="a cell blocks the kernel"):
+            host.run(lambda: ran.append("too late"))
+        release.set()
+        assert host.run(lambda: "again") == "again"
+        assert ran == []
+    finally:
+        release.set()
+        host.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 import threading
 from pathlib import Path
 from typing import Any
@@ -643,3 +644,37 @@ def test_in_a_terminal_nothing_is_written_to_disk(
     monkeypatch.setenv("JUPYTER_RUNTIME_DIR", str(tmp_path / "runtime"))
     notebook.run("%pagetools start --port 0")
     assert not (tmp_path / "runtime").exists()
+
+
+def test_a_variable_of_a_function_is_meant_before_one_of_the_notebook(
+    notebook: Notebook, page: HostedPage
+) -> None:
+    code = """
+    n = 1
+    def call(n):
+        value = %pagetools call any n=$n
+        return value
+    call(5)
+    """
+    assert echoed(notebook, textwrap.dedent(code)) == {"n": 5}
+    assert echoed(notebook, "%pagetools call any n=$n") == {"n": 1}
+
+
+def test_a_host_that_is_not_the_running_ones_is_refused(notebook: Notebook) -> None:
+    notebook.run("%pagetools start --port 0")
+    output = notebook.run("%pagetools start --kernel")
+    assert isinstance(output.error, BridgeError)
+    assert "thread host already" in output.text
+
+
+def test_a_tab_can_be_given_by_the_number_that_is_shown(
+    notebook: Notebook, new_page: NewPage
+) -> None:
+    for number in range(2):
+        page = new_page({"who": lambda _, number=number: number})
+        page.hello(f"t{number}", doc=f"d{number}", title="Same")
+        page.register("app", "who")
+    assert notebook.value("%pagetools call who --tab 0") == 0
+    assert notebook.value("%pagetools call who --tab 1") == 1
+    output = notebook.run("%pagetools call who --tab 2")
+    assert type(output.error).__name__ == "TabNotFoundError"

@@ -30,7 +30,7 @@ LAB = (Path(__file__).parent / "lab.html").read_text("utf-8")
 @pytest.fixture
 def page(site: Site, bridge: Bridge, open_page: Opener) -> Page:
     opened = open_page(site.add("lab.html", LAB.replace("BRIDGE", bridge.url)))
-    eventually(lambda: bridge.host.run(bridge.directory.summary).tools == 15)
+    eventually(lambda: bridge.host.run(bridge.directory.summary).tools == 17)
     return opened
 
 
@@ -40,6 +40,16 @@ def test_tools_of_a_page_of_another_origin_are_called(tools: Tools) -> None:
     assert tools.nothing().result() is None
     assert tools.later().result() == "later"
     assert tools.map().result() == [["a", 1]]
+    assert tools.odd().result() == {
+        "query": [["a", "1"], ["a", "2"]],
+        "headers": [["a", "b"]],
+        "pattern": "/a/g",
+        "view": [2, 3],
+        "pixels": {"width": 1, "height": 1, "data": [0, 0, 0, 0]},
+        "when": "1970-01-01T00:00:00.000Z",
+        "where": "http://localhost/x",
+        "error": {"name": "TypeError", "message": "inner"},
+    }
     assert tools.unicode(text="ünï \u2028 \ud83d").result().endswith("✓ é 日本 🎉")
     assert tools.surrogate().result() == "x\ud800y"
     assert len(tools.rows(n=10_000).result()) == 10_000
@@ -56,7 +66,7 @@ def test_failures_keep_the_pages_words(tools: Tools) -> None:
     assert (error.tool, error.tab) == ("lab/explode", "lab.html")
     with pytest.raises(PageToolError, match="just text"):
         tools.throwText().result()
-    for name in ("cyclic", "bigint"):
+    for name in ("cyclic", "bigint", "weak"):
         with pytest.raises(PageToolError, match="not serialisable"):
             tools[name]().result()
 
@@ -140,7 +150,7 @@ def test_a_page_is_back_soon_after_the_bridge_was_restarted(page: Page, bridge: 
     again = Bridge(ThreadHost())
     again.start(port)
     try:
-        took = eventually(lambda: again.host.run(again.directory.summary).tools == 15)
+        took = eventually(lambda: again.host.run(again.directory.summary).tools == 17)
         assert took < 2
         assert Tools(lambda: again).add(a=2, b=2).result() == 4
     finally:
