@@ -89,7 +89,8 @@ class _ForeignThreads:
         except RuntimeError:
             raise BridgeError(_STOPPED) from None
         try:
-            return self._wait(outcome, PATIENCE_SECONDS)
+            with _interrupts() as interrupt:
+                return interrupt.outcome(lambda: self._wait(outcome, PATIENCE_SECONDS))
         except TimeoutError:
             if not outcome.cancel():
                 return outcome.result()
@@ -234,7 +235,8 @@ def _interrupts() -> Iterator[_Interrupt]:
 
     A KeyboardInterrupt is raised wherever the thread happens to be: in a nested run in the
     middle of another page's message as often as not, which would end that page's connection;
-    or after a call was sent and before anybody could cancel it.
+    after a call was sent and before anybody could cancel it; or with a future's lock just
+    taken, which the bridge's thread would then wait for without end.
     """
     interrupt = _Interrupt()
     try:
@@ -277,7 +279,9 @@ class ThreadHost(_ForeignThreads):
 
     def block(self, call: PageCall, timeout: float | None) -> None:
         """See `Host.block`."""
-        block_thread(call, timeout)
+        with _interrupts() as interrupt:
+            interrupt.then(lambda: call.cancel("interrupted"))
+            interrupt.outcome(lambda: block_thread(call, timeout))
 
     def close(self) -> None:
         """Let what runs come to its end, then end the thread. To be called from another one."""

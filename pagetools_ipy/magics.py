@@ -45,7 +45,7 @@ HELP = """\
 
 call takes   title="buy milk"     text, typed by the tool's schema
              tags:='["a", "b"]'   JSON
-             rows=$frame          a Python variable
+             rows=$records        a Python variable
 options      --tab TAB  --ns NS  --client-id ID  --timeout S (or none)  --no-validate
 %%pagetools call NAME takes the arguments from the cell, as JSON or YAML.
 x = %pagetools call NAME ... gives the value to x."""
