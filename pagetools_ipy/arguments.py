@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from .errors import InvalidArgumentsError
+from .frames import refuse_constant
 from .schema import InputSchema
 from .text import brief, kind_of, shorten
 
@@ -142,11 +143,6 @@ def _read_json(text: str, position: int, key: str) -> tuple[Any, int]:
             f"expected one JSON value, got more: {shorten(source[stop:], 40)!r}", path=key
         )
     return value, stop if end < 0 else end
-
-
-def refuse_constant(name: str) -> Any:
-    """Refuse NaN and Infinity, which Python would read and JSON does not have."""
-    raise ValueError(f"{name} is not JSON")
 
 
 def read_word(text: str, position: int, key: str = "") -> tuple[str, int]:

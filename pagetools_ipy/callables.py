@@ -57,13 +57,16 @@ class Scope:
     def route(self, directory: PageToolDirectory, name: str) -> Route:
         return directory.route(name, ns=self.ns, client_id=self.client_id, tab=self.tab)
 
-    def holds(self, row: PageToolRegistration, directory: PageToolDirectory) -> bool:
-        """Whether a registration lies in the scope."""
-        if self.ns is not None and row.ns != self.ns:
-            return False
-        if self.client_id is not None and row.client_id != self.client_id:
-            return False
-        return self.tab is None or row.client_id in directory.clients_of(self.tab)
+    def rows(self, directory: PageToolDirectory) -> list[PageToolRegistration]:
+        """The registrations that lie in the scope."""
+        clients = None if self.tab is None else directory.clients_of(self.tab)
+        return [
+            row
+            for row in directory.list()
+            if self.ns in (None, row.ns)
+            and self.client_id in (None, row.client_id)
+            and (clients is None or row.client_id in clients)
+        ]
 
 
 class _Unset:
@@ -249,10 +252,7 @@ class Tools:
             running = self._source()
         except BridgeError:
             return []
-        directory, scope = running.directory, self._scope
-        return running.host.run(
-            lambda: [row for row in directory.list() if scope.holds(row, directory)]
-        )
+        return running.host.run(lambda: self._scope.rows(running.directory))
 
     def _tools(self) -> dict[str, ToolDescriptor]:
         tools: dict[str, ToolDescriptor] = {}
@@ -262,9 +262,10 @@ class Tools:
         return tools
 
     def __dir__(self) -> list[str]:
-        names = {_alias(name) for name in self._tools()}
+        rows = self.registrations()
+        names = {_alias(tool.name) for row in rows for tool in row.tools}
         if self._scope.ns is None:
-            names |= {_alias(row.ns) for row in self.registrations()}
+            names |= {_alias(row.ns) for row in rows}
         public = {
             name
             for name in names

@@ -33,12 +33,13 @@ def decode(frame: str | bytes) -> object:
     except RecursionError:
         raise MessageError("expected JSON, got one nested too deeply", reason="json") from None
     try:
-        return json.loads(frame, parse_constant=_refuse_constant, parse_float=_finite)
+        return json.loads(frame, parse_constant=refuse_constant, parse_float=_finite)
     except (ValueError, RecursionError) as problem:
         raise MessageError(f"expected JSON: {shorten(str(problem))}", reason="json") from None
 
 
-def _refuse_constant(name: str) -> object:
+def refuse_constant(name: str) -> object:
+    """Refuse NaN and Infinity, which Python would read and JSON does not have."""
     raise ValueError(f"{name} is not JSON")
 
 

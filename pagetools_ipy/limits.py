@@ -1,4 +1,4 @@
-"""Every limit in one place, and how names, texts, schemas and arguments are held to them.
+"""Limits on what pages and callers may say, and how names, schemas and arguments are held to them.
 
 Knows single values. Does not know messages, tools or pages.
 """
@@ -40,8 +40,8 @@ def check_name(name: str, path: str) -> None:
             reason="too_large",
         )
     # isprintable() is False for controls, bidi marks, zero-width characters and surrogates.
-    shown = ascii(name if len(name) <= 40 else name[:39] + "…")
     if not name.isprintable() or name != name.strip():
+        shown = ascii(name if len(name) <= 40 else name[:39] + "…")
         raise MessageError(
             f"expected visible characters, no space around, got {shown}",
             path=path,

@@ -83,7 +83,7 @@ def bind(port: int | None = None) -> socket.socket:
         port: Exactly this one; None takes the first free one of ten from 9319 on.
 
     Raises:
-        BridgeError: If it, or none of the ten, is free.
+        BridgeError: If it is taken, or all ten are.
     """
     if port is not None and not 0 <= port <= 65535:
         raise BridgeError(f"expected a port from 0 to 65535, got {port}", port=port)
@@ -306,8 +306,7 @@ def _single(headers: Headers, name: str) -> str | None:
 
 def _no_sniffing(connection: ServerConnection, request: Request, response: Response) -> None:
     # Answers of the library's own, such as 426, come through here as well.
-    if "X-Content-Type-Options" not in response.headers:
-        response.headers["X-Content-Type-Options"] = "nosniff"
+    response.headers["X-Content-Type-Options"] = "nosniff"
 
 
 def _offered(headers: Headers) -> list[str]:
@@ -344,6 +343,5 @@ def _response(status: HTTPStatus, kind: str, body: bytes) -> Response:
     headers = Headers()
     headers["Content-Type"] = kind
     headers["Content-Length"] = str(len(body))
-    headers["X-Content-Type-Options"] = "nosniff"
     headers["Connection"] = "close"
     return Response(status.value, status.phrase, headers, body)
