@@ -69,7 +69,6 @@ async def execute(nb: NotebookNode, folder: Path, browser: Browser) -> int:
                         say(f"    (opening {url} in a browser tab)\n", faint=True)
                         tabs[url] = await browser.new_page(viewport={"width": 900, "height": 420})
                         await tabs[url].goto(url)
-        runner.set_widgets_metadata()
         status = 0
         # While the kernel lives: a page whose bridge has gone says so.
         for output, url in frames:

@@ -22,11 +22,12 @@ if TYPE_CHECKING:
     from IPython.core.interactiveshell import InteractiveShell
 
     from .bridge import start, stop
+    from .browser_tabs import Tab, Tabs, list_clients, tabs
     from .callables import PageTool, Tools, tools
     from .calls import CallState, PageCall
-    from .connections import PageToolRegistration, format_page_tools_changed
     from .directory import PageToolDirectory
     from .results import Image, ToolResult
+    from .views import PageToolRegistration, TabState, format_page_tools_changed
 
 __version__ = "0.1.0"
 
@@ -36,12 +37,17 @@ _MODULES = {
     "PageCall": ".calls",
     "PageTool": ".callables",
     "PageToolDirectory": ".directory",
-    "PageToolRegistration": ".connections",
+    "PageToolRegistration": ".views",
+    "Tab": ".browser_tabs",
+    "TabState": ".views",
+    "Tabs": ".browser_tabs",
     "ToolResult": ".results",
     "Tools": ".callables",
-    "format_page_tools_changed": ".connections",
+    "format_page_tools_changed": ".views",
+    "list_clients": ".browser_tabs",
     "start": ".bridge",
     "stop": ".bridge",
+    "tabs": ".browser_tabs",
     "tools": ".callables",
 }
 
@@ -52,11 +58,16 @@ __all__ = [
     "PageTool",
     "PageToolDirectory",
     "PageToolRegistration",
+    "Tab",
+    "TabState",
+    "Tabs",
     "ToolResult",
     "Tools",
     "format_page_tools_changed",
+    "list_clients",
     "start",
     "stop",
+    "tabs",
     "tools",
 ]
 __all__ += _errors

@@ -12,16 +12,18 @@ import asyncio
 import atexit
 import enum
 import logging
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from .directory import PageToolDirectory
 from .errors import BridgeError
+from .panel import Panel
 from .runtime import Memory, Remembered
 
 if TYPE_CHECKING:
     from .host import Host
     from .transports import Link
     from .transports.websocket import WebSocketTransport
+    from .widget import PanelWidget
 
 _logger = logging.getLogger(__name__)
 
@@ -58,6 +60,39 @@ class Bridge:
         self._token = ""
         self._transport: WebSocketTransport | None = None
         self._tasks: set[asyncio.Task[None]] = set()
+        self._panel = Panel(host, self.directory, self._facts)
+        self._widget: PanelWidget | None = None
+
+    def _facts(self) -> dict[str, Any]:
+        """What the panel says of the bridge."""
+        return {
+            "state": self.state.value,
+            "port": self.port,
+            "url": self.url,
+            "host": self.host.name,
+            "strict": self.directory.strict,
+        }
+
+    @property
+    def has_widget(self) -> bool:
+        """Whether its panel has been shown."""
+        return self._widget is not None
+
+    @property
+    def widget(self) -> PanelWidget:
+        """The live panel, to be shown in a notebook any number of times."""
+        if self._widget is None:
+            from .widget import PanelWidget
+
+            self._widget = PanelWidget(self._panel)
+            self.host.run(self._panel.open)
+        return self._widget
+
+    def take_widget(self, widget: PanelWidget) -> None:
+        """Go on in the widget of a bridge that was stopped, wherever it is displayed."""
+        widget.show(self._panel)
+        self._widget = widget
+        self.host.run(self._panel.open)
 
     @property
     def url(self) -> str:
@@ -139,11 +174,14 @@ class Bridge:
         assert self._transport is not None
         self._transport.release_port()
         self.directory.close()
+        self._panel.close()
         if self.host.loop.is_running():
             self._keep(self.host.loop.create_task(self._transport.close(), name="pagetools stop"))
 
 
 _current: Bridge | None = None
+_left: Bridge | None = None
+"""The bridge that was stopped last: the next one goes on in its widget."""
 
 
 def current() -> Bridge:
@@ -170,7 +208,7 @@ def start(
     Raises:
         BridgeError: If one is running already, or the port cannot be had.
     """
-    global _current
+    global _current, _left
     if _current is not None and _current.state is BridgeState.RUNNING:
         raise BridgeError(f"the bridge is running on port {_current.port} already")
     if host is None:
@@ -184,12 +222,16 @@ def start(
         host.close()
         raise
     _current = bridge
+    if _left is not None and _left.has_widget:
+        bridge.take_widget(_left.widget)
+    _left = None
     return bridge
 
 
 def stop() -> None:
     """Stop the process's bridge, if one is running."""
-    global _current
+    global _current, _left
     if _current is not None:
         _current.stop()
+        _left = _current
     _current = None

@@ -17,7 +17,6 @@ from typing import Any
 from . import bridge as _bridge
 from .bridge import Bridge
 from .calls import PageCall
-from .connections import PageToolRegistration
 from .directory import PageToolDirectory
 from .errors import BridgeError, InvalidArgumentsError, NoPageConnectedError, ToolNotFoundError
 from .index import Route
@@ -27,6 +26,7 @@ from .results import from_page
 from .schema import InputSchema
 from .tables import tools_html
 from .text import brief, shorten, stopped_in_one_line
+from .views import PageToolRegistration
 
 DEFAULT_TIMEOUT = 15.0
 """Seconds a call may take unless told otherwise."""
@@ -43,7 +43,8 @@ class Scope:
     Attributes:
         ns: Only this namespace.
         tab: Only this tab: id, title, URL or its start, number, or anything with an ``id``.
-        client_id: Only this connection.
+        client_id: Only this connection, or the tab with this id.
+        strict: Whether one app in several tabs is ambiguous; None leaves it to the policy.
         timeout: Seconds a call may take; None for ever.
         validate: Whether arguments are held to the tool's schema before they are sent.
     """
@@ -51,11 +52,14 @@ class Scope:
     ns: str | None = None
     tab: object = None
     client_id: str | None = None
+    strict: bool | None = None
     timeout: float | None = DEFAULT_TIMEOUT
     validate: bool = True
 
     def route(self, directory: PageToolDirectory, name: str) -> Route:
-        return directory.route(name, ns=self.ns, client_id=self.client_id, tab=self.tab)
+        return directory.route(
+            name, ns=self.ns, client_id=self.client_id, tab=self.tab, strict=self.strict
+        )
 
     def rows(self, directory: PageToolDirectory) -> list[PageToolRegistration]:
         """The registrations that lie in the scope."""
@@ -64,7 +68,7 @@ class Scope:
             row
             for row in directory.list()
             if self.ns in (None, row.ns)
-            and self.client_id in (None, row.client_id)
+            and self.client_id in (None, row.client_id, row.tab.id)
             and (clients is None or row.client_id in clients)
         ]
 
@@ -113,12 +117,19 @@ class PageTool:
         *,
         ns: str | None | _Unset = UNSET,
         client_id: str | None | _Unset = UNSET,
+        strict: bool | None | _Unset = UNSET,
         timeout: float | None | _Unset = UNSET,
         validate: bool | _Unset = UNSET,
     ) -> PageTool:
         """The same tool, narrowed down as `Tools.on` does."""
         scope = _narrowed(
-            self._scope, tab=tab, ns=ns, client_id=client_id, timeout=timeout, validate=validate
+            self._scope,
+            tab=tab,
+            ns=ns,
+            client_id=client_id,
+            strict=strict,
+            timeout=timeout,
+            validate=validate,
         )
         return PageTool(self._source, scope, self.name, _peek(self._source, scope, self.name))
 
@@ -172,6 +183,7 @@ class Tools:
         *,
         ns: str | None | _Unset = UNSET,
         client_id: str | None | _Unset = UNSET,
+        strict: bool | None | _Unset = UNSET,
         timeout: float | None | _Unset = UNSET,
         validate: bool | _Unset = UNSET,
     ) -> Tools:
@@ -180,11 +192,12 @@ class Tools:
         What is not given stays as it is.
 
         Args:
-            tab: Only this tab: its id, title, URL or start of its URL, its number, a
-                connection's id, or anything with an ``id``. A call to a tab that is gone is
+            tab: Only this tab: a `Tab`, its id, title, URL or start of its URL, its number, or
+                a connection's id. A call to a tab that is gone is
                 an error; it never goes to another one.
             ns: Only this namespace.
-            client_id: Only this connection.
+            client_id: Only this connection, or the tab with this id.
+            strict: Whether one app in several tabs is ambiguous; None leaves it to the policy.
             timeout: Seconds a call may take, 15 unless told otherwise; None for ever.
             validate: Whether arguments are held to the tool's schema before they are sent.
 
@@ -192,7 +205,13 @@ class Tools:
             InvalidArgumentsError: If ``timeout`` is no positive number and not None.
         """
         scope = _narrowed(
-            self._scope, tab=tab, ns=ns, client_id=client_id, timeout=timeout, validate=validate
+            self._scope,
+            tab=tab,
+            ns=ns,
+            client_id=client_id,
+            strict=strict,
+            timeout=timeout,
+            validate=validate,
         )
         return Tools(self._source, scope)
 
@@ -211,7 +230,12 @@ class Tools:
         """
         running, scope = self._source(), self._scope
         waiting = running.directory.wait_for(
-            name, ns=scope.ns, client_id=scope.client_id, tab=scope.tab, timeout=timeout
+            name,
+            ns=scope.ns,
+            client_id=scope.client_id,
+            tab=scope.tab,
+            strict=scope.strict,
+            timeout=timeout,
         )
         with stopped_in_one_line(f'"{shorten(name)}" is not waited for any more'):
             route = await running.host.relay(waiting)

@@ -84,6 +84,7 @@ class Target:
         name: Name of the tool.
         tab: Title or URL of the tab.
         why: Why this tab, such as ``last focused of 2``.
+        tab_id: Identifier of the tab.
     """
 
     client_id: str
@@ -91,6 +92,7 @@ class Target:
     name: str
     tab: str
     why: str
+    tab_id: str = ""
 
     @property
     def tool(self) -> str:
@@ -157,6 +159,11 @@ class PageCall:
         return self._target.tab
 
     @property
+    def tab_id(self) -> str:
+        """Identifier of the tab that answers."""
+        return self._target.tab_id
+
+    @property
     def client_id(self) -> str:
         """Connection the call was sent to."""
         return self._target.client_id
@@ -174,6 +181,11 @@ class PageCall:
     def done(self) -> bool:
         """Whether there is an outcome."""
         return self._outcome.done()
+
+    @property
+    def error(self) -> BaseException | None:
+        """The error it ended with; None while it is pending or if it was answered."""
+        return self._outcome.exception() if self.done() else None
 
     def result(self, timeout: float | None = None) -> Any:
         """Block until the outcome, for code that cannot await.

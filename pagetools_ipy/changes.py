@@ -11,13 +11,48 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable
+from typing import Generic, ParamSpec, TypeVar
 
 _log = logging.getLogger(__name__)
 
 MAX_QUIET_PERIODS = 4
 """A set that never comes to rest is told of after this many quiet periods all the same."""
+
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+class Listeners(Generic[P]):
+    """Functions to call when something happens; one that raises disturbs no other."""
+
+    def __init__(self) -> None:
+        self._functions: dict[object, Callable[P, None]] = {}
+
+    def subscribe(self, function: Callable[P, None]) -> Callable[[], None]:
+        """Have ``function`` called from now on; returns what ends that."""
+        key = object()
+        self._functions[key] = function
+
+        def unsubscribe() -> None:
+            self._functions.pop(key, None)
+
+        return unsubscribe
+
+    def tell(self, *args: P.args, **options: P.kwargs) -> None:
+        """Call them all."""
+        for function in tuple(self._functions.values()):
+            try:
+                function(*args, **options)
+            except Exception:
+                _log.exception("a listener failed")
+
+    def close(self) -> None:
+        """Forget them all."""
+        self._functions.clear()
 
 
 class ChangeSignal:
@@ -30,7 +65,7 @@ class ChangeSignal:
     def __init__(self, debounce: float) -> None:
         self._debounce = debounce
         self._difference: Counter[Hashable] = Counter()
-        self._listeners: dict[object, Callable[[], None]] = {}
+        self._listeners: Listeners[[]] = Listeners()
         self._timer: asyncio.TimerHandle | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._first_change = 0.0
@@ -38,13 +73,7 @@ class ChangeSignal:
 
     def subscribe(self, listener: Callable[[], None]) -> Callable[[], None]:
         """Have ``listener()`` called at each change; returns what ends that."""
-        key = object()
-        self._listeners[key] = listener
-
-        def unsubscribe() -> None:
-            self._listeners.pop(key, None)
-
-        return unsubscribe
+        return self._listeners.subscribe(listener)
 
     def replace(self, gone: Iterable[Hashable], come: Iterable[Hashable]) -> None:
         """Note that items were taken away and others added."""
@@ -86,15 +115,11 @@ class ChangeSignal:
         if not self._difference:
             return
         self._difference.clear()
-        for listener in tuple(self._listeners.values()):
-            try:
-                listener()
-            except Exception:
-                _log.exception("a listener to tool changes failed")
+        self._listeners.tell()
 
     def close(self) -> None:
         """Forget listeners and what has not been told."""
-        self._listeners.clear()
+        self._listeners.close()
         self._difference.clear()
         if self._timer is not None:
             self._timer.cancel()
@@ -110,14 +135,29 @@ class Pulse:
     def __len__(self) -> int:
         return len(self._waiting)
 
-    async def next(self, timeout: float | None) -> None:
-        """Wait for the next beat, at most ``timeout`` seconds; None waits for ever."""
-        beat = asyncio.get_running_loop().create_future()
-        self._waiting.add(beat)
-        try:
-            await asyncio.wait({beat}, timeout=timeout)
-        finally:
-            self._waiting.discard(beat)
+    async def until(
+        self, attempt: Callable[[], T], not_yet: tuple[type[Exception], ...], timeout: float | None
+    ) -> T:
+        """Try again at each beat for as long as ``attempt()`` raises one of ``not_yet``.
+
+        Args:
+            timeout: Seconds after which the error of the last attempt stands; None for never.
+        """
+        loop = asyncio.get_running_loop()
+        give_up_at = math.inf if timeout is None else loop.time() + timeout
+        while True:
+            try:
+                return attempt()
+            except not_yet:
+                if loop.time() >= give_up_at:
+                    raise
+            beat = loop.create_future()
+            self._waiting.add(beat)
+            try:
+                rest = None if timeout is None else give_up_at - loop.time()
+                await asyncio.wait({beat}, timeout=rest)
+            finally:
+                self._waiting.discard(beat)
 
     def beat(self) -> None:
         """Wake everybody who waits now."""

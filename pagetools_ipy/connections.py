@@ -1,60 +1,38 @@
-"""What is known of each connection, registration and tab, and how it is shown to others.
+"""What is known of each connection, registration and tab.
 
-Knows single connections. Does not know how they compare (`routing`), how they are found, or
-what a message does to the whole (`directory`).
+Knows single connections and tabs. Does not know how they compare (`routing`), how they are
+found (`index`), or what a message does to the whole (`directory`).
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterable
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
+from .active_tabs import ActiveTabs
 from .calls import PageCall
 from .limits import MAX_TITLE_CHARS, MAX_URL_CHARS
 from .messages import Hello, HelloTab, Register, State, ToolDescriptor, digest
 from .routing import Focus
 from .schema import InputSchema, describe
 from .text import clean
+from .views import App, FrameView, PageToolRegistration, TabRef, TabState, TabView
 
 MAX_ENDED = 256
 """How many finished calls a connection remembers, to tell late results from stray ones."""
 
+RELOAD_SECONDS = 3.0
+"""How long a tab whose page left counts as reloading; a page seldom takes longer to be back."""
 
-class ActiveTabs:
-    """Which tab is in front in each window, as browser-side hosts report it.
+NEXT_PAGE_SECONDS = 1.0
+"""The same where its page was put aside, perhaps for the next one of the same tab."""
 
-    A report lives as long as the connection that made it.
-    """
+GONE_SECONDS = 30.0
+"""How long a tab that is gone is still shown."""
 
-    def __init__(self) -> None:
-        self._front: dict[Hashable, tuple[Hashable, str]] = {}
-        self._window_of: dict[Hashable, Hashable] = {}
-
-    def __contains__(self, tab: Hashable) -> bool:
-        return tab in self._window_of
-
-    def activate(self, tab: Hashable, window: Hashable, reporter: str) -> None:
-        """Note that ``tab`` came to the front of ``window``; it leaves any other window."""
-        self.deactivate(tab)
-        before = self._front.get(window)
-        if before is not None:
-            del self._window_of[before[0]]
-        self._front[window] = (tab, reporter)
-        self._window_of[tab] = window
-
-    def deactivate(self, tab: Hashable) -> None:
-        """Note that ``tab`` is not in front. Says nothing of the tab that is, so late news of
-        a tab that had been replaced already has no effect."""
-        if tab in self._window_of:
-            del self._front[self._window_of.pop(tab)]
-
-    def forget(self, reporter: str) -> None:
-        """Drop what ``reporter`` said."""
-        for tab, who in tuple(self._front.values()):
-            if who == reporter:
-                self.deactivate(tab)
+ASLEEP_SECONDS = 600.0
+"""How long a tab that is asleep is still shown; by then browsers have discarded such a page."""
 
 
 class Connection:
@@ -62,11 +40,12 @@ class Connection:
 
     Attributes:
         client_id: Identifier given by the directory.
-        tab_id: Identifier of its tab; its own ``client_id`` until the page tells one.
+        tab: The tab it is in; one of its own until the page tells.
         registrations: Declared namespaces, in the order of declaring.
         pending: Calls that were sent and not answered, by call id.
         ended: Recently finished calls by id; None for an answered one, so that its value is
             not kept alive.
+        silent: Whether its page does not answer when asked.
     """
 
     def __init__(
@@ -79,12 +58,13 @@ class Connection:
         active_tabs: ActiveTabs,
     ) -> None:
         self.client_id = client_id
-        self.tab_id = client_id
         self.send = send
         self.close = close
         self.order = order
-        self.connected_at = self.last_synced_at = now
+        self.last_synced_at = now
         self.gone = False
+        self.silent = False
+        self.asleep = False
         self.hello: Hello | None = None
         self.chrome_tab_id: int | str | None = None
         self.url = ""
@@ -92,17 +72,23 @@ class Connection:
         self.visible = False
         self.focused = False
         self.last_focused_at = 0.0
-        self.last_pong = 0
         self.state_seq = -1
         self.registrations: dict[str, Registration] = {}
         self.pending: dict[str, PageCall] = {}
         self.ended: OrderedDict[str, PageCall | None] = OrderedDict()
         self._active_tabs = active_tabs
+        self.tab = TabRecord(client_id, order, now)
+        self.tab.join(self)
 
     @property
     def is_top(self) -> bool:
         """Whether this is the tab's main document, not a frame in it."""
         return self.hello is None or self.hello.frame.top
+
+    @property
+    def is_known(self) -> bool:
+        """Whether its page has said which tab it is, and so can come back as the same one."""
+        return self.hello is not None
 
     @property
     def active(self) -> bool:
@@ -111,27 +97,29 @@ class Connection:
 
     @property
     def focus(self) -> Focus:
-        """Where it stands when the person's attention decides."""
-        return Focus(
-            self.active,
-            self.focused,
-            self.visible,
-            self.last_focused_at,
-            self.last_synced_at,
-            self.order,
-        )
+        """Where it stands when the person's attention decides: as its tab does, within it by
+        itself."""
+        return Focus(*self.tab.attention, self.focused, self.last_synced_at, self.order)
 
     @property
-    def label(self) -> str:
-        """What a person knows it by: title, else URL, else its identifier."""
-        return self.title or self.url or self.client_id
+    def apps(self) -> tuple[App, ...]:
+        """What it declares, by name."""
+        return tuple(App(r.ns, tuple(r.by_name), r.digest[:8]) for r in self.registrations.values())
+
+    def greet(self, hello: Hello, now: float) -> None:
+        """Note who the page says it is."""
+        self.hello = hello
+        ago = hello.tab.last_focused_ago
+        if ago is not None:
+            self.last_focused_at = max(self.last_focused_at, now - max(0.0, ago) / 1000)
+        self.look(hello.tab, now)
 
     def look(self, seen: HelloTab | State, now: float) -> None:
         """Note what the page reports of itself."""
         self.url = clean(seen.url, MAX_URL_CHARS)
         self.title = clean(seen.title, MAX_TITLE_CHARS)
         self.visible = seen.visible
-        if seen.focused or self.focused:
+        if seen.focused != self.focused:
             self.last_focused_at = now  # at its end too: that is when it was last looked at
         self.focused = seen.focused
         self.last_synced_at = now
@@ -153,6 +141,176 @@ class Connection:
         self.ended[call_id] = call
         if len(self.ended) > MAX_ENDED:
             self.ended.popitem(last=False)
+
+    def view(self) -> FrameView:
+        """The document as others see it."""
+        return FrameView(
+            client_id=self.client_id,
+            url=self.url,
+            title=self.title,
+            top=self.is_top,
+            visible=self.visible,
+            focused=self.focused,
+            namespaces=tuple(self.registrations),
+        )
+
+
+class Attention(NamedTuple):
+    """What is known of where the person looks, of a tab as a whole; see `routing.Focus`."""
+
+    pinned: bool
+    active: bool
+    focused: bool
+    visible: bool
+    last_focused_at: float
+
+
+class TabRecord:
+    """A tab: its documents now, and what stays of it when its page is away.
+
+    Attributes:
+        id: Identifier of the tab.
+        order: Running number of the first connection it had; tabs are numbered in this order.
+        connected_at: When that was, in seconds since the epoch.
+        documents: Its connections, by ``client_id``.
+        pinned: Whether it answers before all others.
+        left_at: When its last document went; of no meaning while there is one.
+    """
+
+    def __init__(self, tab_id: str, order: int, now: float) -> None:
+        self.id = tab_id
+        self.order = order
+        self.connected_at = now
+        self.documents: dict[str, Connection] = {}
+        self.pinned = False
+        self.left_at = now
+        self._asleep = False
+        self._title = self._url = ""
+        self._looked_at = 0.0
+        self._attention: Attention | None = None
+        self._apps: tuple[App, ...] = ()
+
+    def join(self, connection: Connection) -> None:
+        """Take in a document."""
+        self.documents[connection.client_id] = connection
+        connection.tab = self
+
+    def leave(self, connection: Connection, now: float) -> None:
+        """Let a document go; of the last one, remember what was seen."""
+        looked_at = now if connection.focused else connection.last_focused_at
+        self._looked_at = max(self._looked_at, looked_at)
+        if len(self.documents) == 1:
+            self._title, self._url, self._apps = self.title, self.url, self.apps
+            self._asleep = connection.asleep
+            self.left_at = now
+        del self.documents[connection.client_id]
+
+    @property
+    def sorted_documents(self) -> list[Connection]:
+        """Its documents, the page itself first."""
+        return sorted(self.documents.values(), key=lambda c: (not c.is_top, c.order))
+
+    @property
+    def _main(self) -> Connection | None:
+        documents = self.documents.values()
+        if len(documents) > 1:
+            return self.sorted_documents[0]
+        return next(iter(documents), None)
+
+    @property
+    def title(self) -> str:
+        main = self._main
+        return self._title if main is None else main.title
+
+    @property
+    def url(self) -> str:
+        main = self._main
+        return self._url if main is None else main.url
+
+    @property
+    def label(self) -> str:
+        """What a person knows it by: title, else URL, else its identifier."""
+        return self.title or self.url or self.id
+
+    @property
+    def apps(self) -> tuple[App, ...]:
+        """What its documents declare, or declared last; one entry a namespace."""
+        if not self.documents:
+            return self._apps
+        by_ns: dict[str, App] = {}
+        for connection in self.sorted_documents:
+            for app in connection.apps:
+                other = by_ns.setdefault(app.ns, app)
+                if other is not app:
+                    names = dict.fromkeys(other.tools + app.tools)
+                    by_ns[app.ns] = App(app.ns, tuple(names), other.digest + app.digest)
+        return tuple(by_ns.values())
+
+    def forget_attention(self) -> None:
+        """To be called whenever what makes its attention has changed."""
+        self._attention = None
+
+    @property
+    def attention(self) -> Attention:
+        """Where it stands when the person's attention decides."""
+        if self._attention is None:
+            self._attention = self._sum_up()
+        return self._attention
+
+    def _sum_up(self) -> Attention:
+        looked_at, active, focused, visible = self._looked_at, False, False, False
+        for connection in self.documents.values():
+            active = active or connection.active
+            focused = focused or connection.focused
+            visible = visible or connection.visible
+            looked_at = max(looked_at, connection.last_focused_at)
+        return Attention(self.pinned, active, focused, visible, looked_at)
+
+    def state(self, now: float) -> TabState:
+        """Where it stands at the time ``now``."""
+        for connection in self.documents.values():
+            if not connection.silent:
+                return TabState.CONNECTED
+        if self.documents:
+            return TabState.NOT_RESPONDING
+        if now - self.left_at < self._grace:
+            return TabState.RELOADING
+        return TabState.ASLEEP if self._asleep else TabState.GONE
+
+    @property
+    def stays_until(self) -> float:
+        """When it is to be forgotten, if its page stays away."""
+        return self.left_at + (ASLEEP_SECONDS if self._asleep else GONE_SECONDS)
+
+    def next_turn(self, now: float) -> float:
+        """When time alone changes its state next, if its page stays away."""
+        is_reloading = self.state(now) is TabState.RELOADING
+        return self.left_at + self._grace if is_reloading else self.stays_until
+
+    @property
+    def _grace(self) -> float:
+        """How long it counts as reloading; one put aside is followed at once by the next page,
+        or by none."""
+        return NEXT_PAGE_SECONDS if self._asleep else RELOAD_SECONDS
+
+    def view(self, number: int | None, now: float) -> TabView:
+        """The tab as others see it."""
+        attention = self.attention
+        return TabView(
+            id=self.id,
+            number=number,
+            state=self.state(now),
+            title=self.title,
+            url=self.url,
+            visible=attention.visible,
+            focused=attention.focused,
+            active=attention.active,
+            pinned=attention.pinned,
+            last_focused_at=attention.last_focused_at,
+            connected_at=self.connected_at,
+            frames=tuple(connection.view() for connection in self.sorted_documents),
+            apps=self.apps,
+        )
 
 
 class Registration:
@@ -183,7 +341,7 @@ class Registration:
 
     @property
     def label(self) -> str:
-        return self.connection.label
+        return self.connection.tab.label
 
     @property
     def focus(self) -> Focus:
@@ -215,15 +373,15 @@ class Registration:
 
     def snapshot(self, *, shadowed: bool) -> PageToolRegistration:
         """The registration as others see it."""
-        connection, hint = self.connection, self.hint
+        connection, tab, hint = self.connection, self.connection.tab, self.hint
         return PageToolRegistration(
             client_id=self.client_id,
             ns=self.ns,
             url=connection.url,
             tab=TabRef(
-                id=connection.tab_id,
-                url=connection.url,
-                title=connection.title,
+                id=tab.id,
+                url=tab.url,
+                title=tab.title,
                 chrome_tab_id=hint.chrome_tab_id if hint else None,
                 window_id=hint.window_id if hint else None,
                 target_id=hint.target_id if hint else None,
@@ -236,134 +394,3 @@ class Registration:
             active_tab=connection.active,
             shadowed=shadowed,
         )
-
-
-@dataclass(frozen=True, slots=True)
-class TabRef:
-    """The tab a registration comes from.
-
-    Attributes:
-        id: Our identifier; the others are the browser's, known when a host in it tells them.
-    """
-
-    id: str
-    url: str
-    title: str
-    chrome_tab_id: int | str | None = None
-    window_id: int | str | None = None
-    target_id: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class PageToolRegistration:
-    """One namespace of one connection, as it was when it was listed.
-
-    Attributes:
-        client_id: Connection that declares it.
-        ns: Namespace: one app's name for its tool set.
-        url: Where the page is now.
-        tab: The tab it is in.
-        source: Root of the page's source code, when it says so.
-        hash: The page's own hash of the set, only for information.
-        digest: Our digest of the set; another one means other tools.
-        tools: The tools, in the page's order.
-        registered_at: When it was last declared, in seconds since the epoch.
-        active_tab: Whether a browser-side host says that its tab is in front.
-        shadowed: Whether calls to this namespace go to a better placed tab instead.
-    """
-
-    client_id: str
-    ns: str
-    url: str
-    tab: TabRef
-    source: str | None
-    hash: str | None
-    digest: str
-    tools: tuple[ToolDescriptor, ...]
-    registered_at: float
-    active_tab: bool
-    shadowed: bool
-
-
-@dataclass(frozen=True, slots=True)
-class PageToolSummary:
-    """Counts of connections, namespaces and tools."""
-
-    clients: int
-    namespaces: int
-    tools: int
-
-
-@dataclass(frozen=True, slots=True)
-class TabView:
-    """One tab, as it was when it was listed.
-
-    Attributes:
-        id: Identifier of the tab; stays the same when it reloads.
-        client_ids: Connections of its documents, the main one first.
-        title: Title of its main document.
-        url: URL of its main document.
-        visible: Whether it can be seen.
-        focused: Whether it has the keyboard.
-        active: Whether a browser-side host says that it is in front of its window.
-        last_focused_at: When it last had the keyboard, in seconds since the epoch, or 0.
-        connected_at: When it connected, in the same unit.
-        namespaces: Declared namespaces.
-        tools: Declared tools, as ``ns/name``.
-    """
-
-    id: str
-    client_ids: tuple[str, ...]
-    title: str
-    url: str
-    visible: bool
-    focused: bool
-    active: bool
-    last_focused_at: float
-    connected_at: float
-    namespaces: tuple[str, ...]
-    tools: tuple[str, ...]
-
-    @property
-    def label(self) -> str:
-        """What a person knows it by: title, else URL, else its identifier."""
-        return self.title or self.url or self.id
-
-    @classmethod
-    def of(cls, tab_id: str, connections: Iterable[Connection]) -> TabView:
-        """View of the tab that these connections are the documents of."""
-        documents = sorted(connections, key=lambda c: (not c.is_top, c.order))
-        main = documents[0]
-        registrations = [r for c in documents for r in c.registrations.values()]
-        return cls(
-            id=tab_id,
-            client_ids=tuple(c.client_id for c in documents),
-            title=main.title,
-            url=main.url,
-            visible=any(c.visible for c in documents),
-            focused=any(c.focused for c in documents),
-            active=any(c.active for c in documents),
-            last_focused_at=max(c.last_focused_at for c in documents),
-            connected_at=min(c.connected_at for c in documents),
-            namespaces=tuple(dict.fromkeys(r.ns for r in registrations)),
-            tools=tuple(dict.fromkeys(f"{r.ns}/{t.name}" for r in registrations for t in r.tools)),
-        )
-
-
-def format_page_tools_changed(registrations: Iterable[PageToolRegistration]) -> str:
-    """Say in one line which tools there are now, and which tab is active.
-
-    Args:
-        registrations: What `PageToolDirectory.list` gives.
-    """
-    rows = list(registrations)
-    names = dict.fromkeys(f"{row.ns}/{tool.name}" for row in rows for tool in row.tools)
-    if not names:
-        return "page tools changed: none registered"
-    active = next((row.tab for row in rows if row.active_tab), None)
-    where = f" (active tab: {_one_line(active.title or active.url)})" if active else ""
-    return f"page tools changed: {', '.join(names)}{where}"
-
-
-def _one_line(text: str) -> str:
-    return " ".join(text.split())

@@ -6,20 +6,19 @@ and a ``send``. Everything runs on one thread, that of the loop the calls are ma
 
 from __future__ import annotations
 
-import asyncio
 import itertools
 import logging
-import math
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from . import messages
 from .calls import PageCall
-from .changes import ChangeSignal, Pulse
-from .connections import Connection, PageToolSummary, Registration
+from .changes import ChangeSignal, Listeners, Pulse
+from .connections import Connection, TabRecord
+from .declarations import Declarations
 from .errors import (
     BridgeError,
     MessageError,
@@ -28,8 +27,8 @@ from .errors import (
     ToolNotFoundError,
     ToolWaitTimeoutError,
 )
-from .index import Registrations, Route, Tabs, ToolIndex
-from .limits import MAX_MESSAGE_BYTES, MAX_NAME_CHARS, check_name, check_timeout
+from .index import Registrations, Route, ToolIndex
+from .limits import check_timeout
 from .messages import (
     Activation,
     Hello,
@@ -42,15 +41,16 @@ from .messages import (
     State,
 )
 from .pending import PendingCalls
-from .text import clean, shorten
+from .presence import Presence
+from .text import shorten
+from .views import PageToolSummary, TabView
 
 _logger = logging.getLogger(__name__)
 
 Send = Callable[[dict[str, Any]], None]
 Close = Callable[[int, str], None]
-
-SUPERSEDED = 4409
-"""Close code for a connection whose document has opened another one."""
+Tabs = list[TabView]
+Clients = list[dict[str, Any]]
 
 
 class PageToolDirectory:
@@ -77,22 +77,35 @@ class PageToolDirectory:
         self._now = now or time.time
         self._new_id = new_id or _counted_ids()
         self._log = log or _logger.debug
-        self._index = ToolIndex()
+        self._index = ToolIndex(self._now, self._touched)
+        self._tabs = self._index.tabs
         self._order = itertools.count(1)
         self._closed = False
         self._pulse = Pulse()
         self._signal = ChangeSignal(change_debounce)
+        self._watchers: Listeners[[str | None]] = Listeners()
         self.ignored: Counter[str] = Counter()
         """How many messages had no effect, by reason."""
         self._calls = PendingCalls(self._send, self._new_id, self.ignored)
+        self._presence = Presence(
+            self._tabs,
+            touched=self._index.touch,
+            send=self._send,
+            drop=lambda connection: self.remove_connection(connection.client_id),
+            now=self._now,
+            ignored=self.ignored,
+        )
+        self._declarations = Declarations(
+            self._index, self._signal, send=self._send, reject=self._reject, now=self._now
+        )
         self._handlers: dict[type[PageMessage], Callable[[Connection, Any], None]] = {
-            Hello: self._on_hello,
-            Register: self._on_register,
-            State: self._on_state,
-            Activation: self._on_activation,
+            Hello: self._presence.greet,
+            Register: self._declarations.take,
+            State: self._presence.look,
+            Activation: self._presence.activate,
             Result: self._calls.answer,
             Progress: self._calls.progress,
-            Pong: self._on_pong,
+            Pong: self._presence.answered,
         }
 
     # Connections
@@ -110,11 +123,8 @@ class PageToolDirectory:
             The identifier of the connection, its ``client_id``.
         """
         client_id = self._new_id()
-        self._index.add(
-            Connection(
-                client_id, send, close, next(self._order), self._now(), self._index.active_tabs
-            )
-        )
+        order, active_tabs = next(self._order), self._tabs.active_tabs
+        self._tabs.add(Connection(client_id, send, close, order, self._now(), active_tabs))
         self._log(f"page {client_id} connected")
         return client_id
 
@@ -130,7 +140,8 @@ class PageToolDirectory:
         if connection is None:
             return
         self._calls.lose(connection, why)
-        self._signal.replace([r.content for r in connection.registrations.values()], ())
+        self._presence.left(connection)
+        self._declarations.left(connection)
         self._log(f"page {client_id} disconnected")
 
     # Messages from pages
@@ -141,7 +152,7 @@ class PageToolDirectory:
         Never raises on account of what the page sent: a message that is not in the protocol is
         answered with ``rejected`` and where its fault lies.
         """
-        connection = self._index.connections.get(client_id)
+        connection = self._tabs.connections.get(client_id)
         if connection is None:
             self.ignored["unknown connection"] += 1
             return
@@ -155,8 +166,10 @@ class PageToolDirectory:
             self.ignored["unknown type"] += 1
             return
         self._handlers[type(message)](connection, message)
-        if self._pulse and not isinstance(message, (Result, Progress, Pong)):
-            self._pulse.beat()
+
+    def _touched(self, tab: TabRecord | None) -> None:
+        self._pulse.beat()
+        self._watchers.tell(None if tab is None else tab.id)
 
     def _reject(self, connection: Connection, problem: MessageError) -> None:
         self.ignored["rejected"] += 1
@@ -171,70 +184,6 @@ class PageToolDirectory:
             return False
         return True
 
-    def _on_hello(self, connection: Connection, hello: Hello) -> None:
-        tab_id, reason = clean(hello.tab.id, MAX_NAME_CHARS), None
-        for other in self._index.in_tab(tab_id):
-            if other is connection or other.hello is None:
-                continue
-            if hello.tab.doc_id and other.hello.tab.doc_id == hello.tab.doc_id:
-                self._supersede(other)
-            elif other.hello.frame.top and hello.frame.top:
-                # A page closes its connection before its tab opens the next one, so another
-                # live document with this id is another tab: a duplicate copies the storage.
-                tab_id, reason = secrets.token_hex(16), "duplicate"
-        connection.hello = hello
-        connection.look(hello.tab, self._now())
-        self._index.move_to_tab(connection, tab_id or connection.client_id)
-        self._send(
-            connection,
-            messages.Welcome(connection.client_id, connection.tab_id, MAX_MESSAGE_BYTES, reason),
-        )
-
-    def _supersede(self, connection: Connection) -> None:
-        self.remove_connection(connection.client_id)
-        if connection.close is not None:
-            connection.close(SUPERSEDED, "this page has opened another connection")
-
-    def _on_register(self, connection: Connection, message: Register) -> None:
-        try:
-            check_name(message.ns, "ns")
-        except MessageError as problem:
-            self._reject(connection, problem)
-            return
-        tools, problems = messages.parse_tools(message.tools)
-        for fault in problems:
-            self._reject(connection, fault)
-        now = self._now()
-        connection.note(message, now)
-        new = Registration(connection, message, tools, now) if tools else None
-        old = self._index.declare(connection, message.ns, new)
-        digest = new.digest if new else messages.digest(())
-        self._send(connection, messages.Registered(message.ns, message.hash or digest))
-        gone = [old.content] if old else []
-        come = [new.content] if new else []
-        if gone != come:
-            self._signal.replace(gone, come)
-
-    def _on_state(self, connection: Connection, state: State) -> None:
-        if state.seq <= connection.state_seq:
-            self.ignored["stale state"] += 1
-            return
-        connection.state_seq = state.seq
-        connection.look(state, self._now())
-        self._index.touch()
-
-    def _on_activation(self, connection: Connection, message: Activation) -> None:
-        if message.active:
-            self._index.active_tabs.activate(
-                message.tab.chrome_tab_id, message.tab.window_id, connection.client_id
-            )
-        else:
-            self._index.active_tabs.deactivate(message.tab.chrome_tab_id)
-        self._index.touch()
-
-    def _on_pong(self, connection: Connection, message: Pong) -> None:
-        connection.last_pong = message.n
-
     # Calls
 
     async def call(
@@ -245,6 +194,7 @@ class PageToolDirectory:
         ns: str | None = None,
         client_id: str | None = None,
         tab: object = None,
+        strict: bool | None = None,
         timeout: float | None = 15.0,
     ) -> Any:
         """Call a page's tool and return what it returned, as JSON.
@@ -255,8 +205,9 @@ class PageToolDirectory:
             name: Name of the tool, or ``ns/name``.
             args: Arguments by name; they are sent as they are.
             ns: Only this namespace.
-            client_id: Only this connection.
+            client_id: Only this connection, or the tab with this id.
             tab: Only this tab: id, title, URL or its start, number in `tabs`, or with an ``id``.
+            strict: Whether one app in several tabs is ambiguous; None leaves it to the policy.
             timeout: Seconds to wait, counted while the loop runs; None waits for ever.
 
         Raises:
@@ -269,7 +220,7 @@ class PageToolDirectory:
             PageGoneError: If the page went away first.
             PageToolError: If the tool failed.
         """
-        route = self.route(name, ns=ns, client_id=client_id, tab=tab)
+        route = self.route(name, ns=ns, client_id=client_id, tab=tab, strict=strict)
         return await self.start(route, args, timeout=timeout)
 
     def start(
@@ -304,9 +255,10 @@ class PageToolDirectory:
         ns: str | None = None,
         client_id: str | None = None,
         tab: object = None,
+        strict: bool | None = None,
     ) -> Route:
         """Find who would answer a call; arguments and errors are those of `call`."""
-        return self._index.route(name, ns=ns, client_id=client_id, tab=tab)
+        return self._index.route(name, ns=ns, client_id=client_id, tab=tab, strict=strict)
 
     async def wait_for(
         self,
@@ -315,13 +267,14 @@ class PageToolDirectory:
         ns: str | None = None,
         client_id: str | None = None,
         tab: object = None,
+        strict: bool | None = None,
         timeout: float | None = 30.0,
     ) -> Route:
         """Wait until a call to this tool would be answered, and say by whom.
 
         Args:
             name: Name of the tool, or ``ns/name``.
-            ns, client_id, tab: Narrow it down, as in `call`.
+            ns, client_id, tab, strict: Narrow it down, as in `call`.
             timeout: Seconds to wait; None waits for ever.
 
         Raises:
@@ -329,19 +282,18 @@ class PageToolDirectory:
             BridgeError: If the bridge was stopped meanwhile.
             AmbiguousToolError: If several different tools have the name.
         """
-        loop = asyncio.get_running_loop()
-        give_up_at = loop.time() + (check_timeout(timeout) or math.inf)
-        while True:
+
+        def attempt() -> Route:
             if self._closed:
                 raise BridgeError(f'the bridge was stopped while "{shorten(name)}" was waited for')
-            try:
-                return self.route(name, ns=ns, client_id=client_id, tab=tab)
-            except (NoPageConnectedError, TabNotFoundError, ToolNotFoundError) as problem:
-                rest = give_up_at - loop.time()
-                if rest <= 0:
-                    assert timeout is not None
-                    raise ToolWaitTimeoutError(name, timeout, problem) from None
-            await self._pulse.next(None if rest == math.inf else rest)
+            return self.route(name, ns=ns, client_id=client_id, tab=tab, strict=strict)
+
+        not_yet = (NoPageConnectedError, TabNotFoundError, ToolNotFoundError)
+        try:
+            return await self._pulse.until(attempt, not_yet, check_timeout(timeout))
+        except not_yet as problem:
+            assert timeout is not None
+            raise ToolWaitTimeoutError(name, timeout, problem) from None
 
     # What is there
 
@@ -355,11 +307,67 @@ class PageToolDirectory:
 
     def clients_of(self, tab: object) -> frozenset[str]:
         """Identifiers of the connections of one tab, given as in `call`; empty if it is gone."""
-        return self._index.clients_of(tab)
+        return self._tabs.clients_of(tab)
 
-    def tabs(self) -> Tabs:
-        """Every connected tab, in the order in which they came; frames are within theirs."""
-        return self._index.tabs()
+    def tabs(self, *, all: bool = False, only: Collection[str] | None = None) -> Tabs:
+        """Every tab that can be addressed, in the order in which they first came.
+
+        A tab that reloads keeps its place.
+
+        Args:
+            all: Also those that are asleep or just gone.
+            only: Of these identifiers alone; None for every one.
+        """
+        return [view for view in self._tabs.views(only) if all or view.number is not None]
+
+    def tab(self, selector: object) -> TabView:
+        """One tab, given as in `call`; its page may be away.
+
+        Raises:
+            TabNotFoundError: If it is not known, or not any more.
+        """
+        return self._tabs.views({self._tabs.find(selector).id})[0]
+
+    def list_clients(self) -> Clients:
+        """The connected tabs in plain JSON: for each ``id``, ``url``, ``title``, ``visible``,
+        ``focused``, ``connectedAt`` in milliseconds since the epoch, and ``tools``, each as
+        ``ns/name``."""
+        return [view.as_client() for view in self._tabs.views() if view.frames]
+
+    def best_of(self, ns: str) -> str | None:
+        """Identifier of the tab that answers calls to a namespace; None if nobody does."""
+        best = self._index.best_of(ns)
+        return None if best is None else best.connection.tab.id
+
+    # How it is to be done
+
+    def pin(self, tab: object) -> None:
+        """Have one tab answer before all others until it is unpinned; None unpins.
+
+        While a pinned tab is away, calls that name no tab fail and go to no other one.
+
+        Args:
+            tab: The tab, given as in `call`.
+
+        Raises:
+            TabNotFoundError: If it is not there.
+        """
+        self._tabs.pin(tab)
+
+    @property
+    def pinned(self) -> str | None:
+        """Identifier of the pinned tab, also while it is away."""
+        return self._tabs.pinned
+
+    @property
+    def strict(self) -> bool:
+        """Whether one app in several tabs is ambiguous, as different apps are."""
+        return self._index.strict
+
+    @strict.setter
+    def strict(self, strict: bool) -> None:
+        self._index.strict = strict
+        self._index.touch(None)
 
     def block_with(self, block: Callable[[PageCall, float | None], None]) -> None:
         """Set how `PageCall.result` waits: ``block(call, seconds)`` returns when the call is
@@ -379,11 +387,22 @@ class PageToolDirectory:
         """
         return self._signal.subscribe(listener)
 
+    def watch(self, watcher: Callable[[str | None], None]) -> Callable[[], None]:
+        """Have ``watcher(tab_id)`` called at once at every change of a tab, of focus as well;
+        with None if it may be any tab. Returns a function that ends that."""
+        return self._watchers.subscribe(watcher)
+
+    def watch_calls(self, watcher: Callable[[PageCall], None]) -> Callable[[], None]:
+        """Have ``watcher(call)`` called when a call was sent. Returns a function that ends
+        that."""
+        return self._calls.watchers.subscribe(watcher)
+
     def summary(self) -> PageToolSummary:
-        """Counts of connections, namespaces and tools."""
+        """Counts of connections, tabs, namespaces and tools."""
         registrations = self._index.registrations()
         return PageToolSummary(
-            clients=len(self._index.connections),
+            clients=len(self._tabs.connections),
+            tabs=sum(bool(tab.documents) for tab in self._tabs.tabs.values()),
             namespaces=len(registrations),
             tools=sum(len(r.tools) for r in registrations),
         )
@@ -392,8 +411,10 @@ class PageToolDirectory:
         """Fail what is pending, tell who waits, and forget everyone."""
         self._closed = True
         self._pulse.beat()
-        for client_id in tuple(self._index.connections):
+        for client_id in tuple(self._tabs.connections):
             self._remove(client_id, "the bridge was stopped")
+        self._presence.close()
+        self._tabs.clear()
         self._signal.close()
 
 

@@ -212,25 +212,46 @@ class AmbiguousToolError(PageToolsError):
         )
 
 
-class TabNotFoundError(PageToolsError):
+class TabNotFoundError(PageToolsError, LookupError):
     """The tab or connection a call was addressed to is not there (any more).
 
     Attributes:
-        selector: What was asked for.
-        live: Identifiers of what is there, each with its title or URL.
+        selector: What was asked for; of a tab that is known, its title or URL.
+        live: Identifiers of the tabs that are there, each with its title or URL; at most 200.
+        total: How many tabs are there.
+        state: Where the tab stands if it is known, such as ``reloading``; else empty.
+        pinned: Whether it was meant because it is pinned.
     """
 
     code = "tab_not_found"
 
-    def __init__(self, selector: object, live: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        selector: object,
+        live: Mapping[str, str],
+        *,
+        total: int | None = None,
+        state: str = "",
+        pinned: bool = False,
+    ) -> None:
         super().__init__(selector)
         self.selector = selector
         self.live = dict(live)
+        self.total = len(self.live) if total is None else total
+        self.state = state
+        self.pinned = pinned
 
     def __str__(self) -> str:
+        asked = brief(self.selector)
+        problem = f"no tab {asked}"
+        if self.state:
+            which = "the pinned tab" if self.pinned else "tab"
+            problem = f"{which} {asked} is {self.state}"
+            if self.pinned:
+                problem += " (`%pagetools unpin` lets others answer)"
         shown = (f'{key} "{shorten(label)}"' for key, label in self.live.items())
-        alive = listing(shown, len(self.live)) if self.live else "none"
-        return f"no tab {brief(self.selector)}; live tabs: {alive}"
+        alive = listing(shown, self.total) if self.live else "none"
+        return f"{problem}; live tabs: {alive}"
 
 
 class InvalidArgumentsError(PageToolsError, ValueError):

@@ -43,7 +43,10 @@ class ToolDescriptor(_Wire, frozen=True):
 
 
 class HelloTab(_Wire, frozen=True):
-    """Which document is calling, in which tab, and what the person sees of it."""
+    """Which document is calling, in which tab, and what the person sees of it.
+
+    ``last_focused_ago`` is in milliseconds: how long ago the document had the keyboard.
+    """
 
     id: str
     doc_id: str = ""
@@ -51,6 +54,7 @@ class HelloTab(_Wire, frozen=True):
     title: str = ""
     visible: bool = False
     focused: bool = False
+    last_focused_ago: float | None = None
 
 
 class HelloFrame(_Wire, frozen=True):
@@ -114,11 +118,14 @@ class Register(_Wire, frozen=True, tag="register"):
 
 
 class State(_Wire, frozen=True, tag="state"):
+    """What the person sees of a document; ``asleep`` before it is frozen or put aside."""
+
     seq: int
     url: str
     title: str
     visible: bool
     focused: bool
+    asleep: bool = False
 
 
 class Activation(_Wire, frozen=True, tag="activation"):

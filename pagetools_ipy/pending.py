@@ -11,6 +11,7 @@ from typing import Any
 
 from . import messages
 from .calls import CallState, PageCall, Step, Target, block_thread, cancelled, timed_out
+from .changes import Listeners
 from .connections import Connection
 from .deadlines import Deadlines
 from .errors import InvalidArgumentsError, MessageError, PageGoneError, PageToolError
@@ -44,6 +45,7 @@ class PendingCalls:
         self._ignored = ignored
         self._calls: dict[str, tuple[Connection, PageCall]] = {}
         self._deadlines = Deadlines(self._expire)
+        self.watchers: Listeners[[PageCall]] = Listeners()
         self.block: Callable[[PageCall, float | None], None] = block_thread
 
     def __len__(self) -> int:
@@ -62,7 +64,14 @@ class PendingCalls:
         connection = registration.connection
         call = PageCall(
             self._new_id(),
-            Target(connection.client_id, registration.ns, route.name, connection.label, why),
+            Target(
+                client_id=connection.client_id,
+                ns=registration.ns,
+                name=route.name,
+                tab=connection.tab.label,
+                tab_id=connection.tab.id,
+                why=why,
+            ),
             _checked(route, args, validate),
             timeout=check_timeout(timeout),
             cancel=self._stop,
@@ -78,6 +87,7 @@ class PendingCalls:
             raise PageGoneError(call.tool, call.tab, sent=False)
         if not call.done():
             self._deadlines.add(call)
+        self.watchers.tell(call)
         return call
 
     # What pages say

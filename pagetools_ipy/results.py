@@ -43,10 +43,13 @@ class Image:
             return {"text/plain": repr(self), self.mime_type: _base64(self.data)}
         return {"text/plain": repr(self), "text/html": self.as_html()}
 
+    def as_url(self) -> str:
+        """A ``data:`` address that holds the image."""
+        return f"data:{self.mime_type};base64,{_base64(self.data)}"
+
     def as_html(self) -> str:
         """An ``img`` element that holds the image. Scripts in an SVG do not run in one."""
-        kind = html.escape(self.mime_type, quote=True)
-        return f'<img src="data:{kind};base64,{_base64(self.data)}" style="max-width:100%">'
+        return f'<img src="{html.escape(self.as_url(), quote=True)}" style="max-width:100%">'
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,7 +17,7 @@ import json
 import keyword
 import types
 from collections.abc import Mapping
-from typing import Any, Literal, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 from urllib.parse import unquote
 
 from .errors import InvalidArgumentsError
@@ -328,15 +328,32 @@ def _union(kinds: list[Any]) -> Any:
     return joined
 
 
+class Parameter(NamedTuple):
+    """An argument in words: its type as Python writes it, and what the page says of it."""
+
+    name: str
+    type: str
+    required: bool
+    default: str | None
+    description: str
+
+
+def describe_parameters(schema: InputSchema) -> list[Parameter]:
+    """The declared arguments in words."""
+    return [
+        Parameter(shorten(name), _type(sub), name in schema.required, _default(sub), _about(sub))
+        for name, sub in schema.properties.items()
+    ]
+
+
 def describe(description: str, schema: InputSchema) -> str:
     """Help text of a tool: the page's own words, then its arguments with theirs."""
     lines = [description.strip() or "The page gives no description."]
     if schema.properties:
         lines += ["", "Args:"]
-        for name, sub in schema.properties.items():
-            about = _about(sub)
-            kind = _type_text(sub, name in schema.required)
-            lines.append(f"    {shorten(name)} ({kind})" + (f": {about}" if about else ""))
+        for name, kind, required, default, about in describe_parameters(schema):
+            mark = f", default {default}" if default else "" if required else ", optional"
+            lines.append(f"    {name} ({kind}{mark})" + (f": {about}" if about else ""))
     if schema.problem:
         lines += ["", f"Arguments are not validated: {schema.problem}"]
     return clean("\n".join(lines), MAX_HELP_CHARS)
@@ -347,9 +364,12 @@ def _about(schema: object) -> str:
     return shorten(text, 1000) if isinstance(text, str) else ""
 
 
-def _type_text(schema: object, required: bool) -> str:
+def _type(schema: object) -> str:
     kind = annotation(schema)
-    text = "any" if kind is inspect.Parameter.empty else shorten(inspect.formatannotation(kind))
+    return "any" if kind is inspect.Parameter.empty else shorten(inspect.formatannotation(kind))
+
+
+def _default(schema: object) -> str | None:
     if isinstance(schema, dict) and "default" in schema:
-        return f"{text}, default {_json(schema['default'], 60)}"
-    return text if required else f"{text}, optional"
+        return _json(schema["default"], 60)
+    return None

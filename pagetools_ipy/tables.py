@@ -9,17 +9,18 @@ from __future__ import annotations
 import html
 from collections.abc import Sequence
 
-from .connections import PageToolRegistration, TabView
 from .messages import ToolDescriptor
 from .text import shorten
+from .views import PageToolRegistration, TabView
 
 MAX_CELL = 1000
 """How many characters of a text a cell holds."""
 
 _TOOL_HEAD = ("TOOL", "TAKES", "DOES", "TAB")
 _TOOL_WIDTHS = (36, 44, 48, 28)
-_TAB_HEAD = ("NO", "TAB", "TITLE", "URL", "SEEN", "TOOLS")
-_TAB_WIDTHS = (4, 12, 32, 48, 10, 60)
+_TAB_HEAD = ("NO", "TITLE", "URL", "STATE", "TOOLS", "ID")
+_NO_TAB = "No page is connected."
+_TAB_WIDTHS = (4, 32, 48, 22, 60, 12)
 
 
 def tools_text(rows: Sequence[PageToolRegistration]) -> str:
@@ -33,13 +34,13 @@ def tools_html(rows: Sequence[PageToolRegistration]) -> str:
 
 
 def tabs_text(tabs: Sequence[TabView]) -> str:
-    """The tabs in columns: id, title, URL, how it is seen, tools."""
-    return _text(_TAB_HEAD, _TAB_WIDTHS, _tab_rows(tabs), "No page is connected.")
+    """The tabs in columns: number, title, URL, how it stands, tools, id."""
+    return _text(_TAB_HEAD, _TAB_WIDTHS, _tab_rows(tabs), _NO_TAB)
 
 
 def tabs_html(tabs: Sequence[TabView]) -> str:
     """The tabs as an HTML table."""
-    return _html(_TAB_HEAD, _tab_rows(tabs), "No page is connected.")
+    return _html(_TAB_HEAD, _tab_rows(tabs), _NO_TAB)
 
 
 def _tool_rows(rows: Sequence[PageToolRegistration]) -> list[tuple[str, ...]]:
@@ -61,14 +62,14 @@ def _tool_row(row: PageToolRegistration, tool: ToolDescriptor) -> tuple[str, ...
 def _tab_rows(tabs: Sequence[TabView]) -> list[tuple[str, ...]]:
     return [
         (
-            str(number),
-            shorten(tab.id, 12),
+            "" if tab.number is None else str(tab.number),
             tab.title,
             tab.url,
-            "focused" if tab.focused else "visible" if tab.visible else "hidden",
+            f"{tab.standing}, pinned" if tab.pinned else tab.standing,
             ", ".join(tab.tools),
+            shorten(tab.id, 12),
         )
-        for number, tab in enumerate(tabs)
+        for tab in tabs
     ]
 
 
@@ -101,7 +102,3 @@ def _html(head: tuple[str, ...], rows: list[tuple[str, ...]], empty: str) -> str
         for row in rows
     )
     return f"<table><thead><tr>{names}</tr></thead><tbody>{body}</tbody></table>"
-
-
-def _escaped(cell: str) -> str:
-    return html.escape(shorten(cell, MAX_CELL))

@@ -50,6 +50,11 @@ def listing(items: Iterable[str], total: int | None = None, limit: int = SHOWN_C
     return ", ".join(shown) + (f" and {rest:,} more" if rest > 0 else "")
 
 
+def count(number: int, noun: str) -> str:
+    """A number of things, such as ``1 tab`` or ``1,200 tabs``."""
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")
+
+
 def kind_of(value: object) -> str:
     """Name a value's JSON type, for sentences."""
     match value:

@@ -8,7 +8,10 @@ import selectors
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from typing import Any, TypeVar
 
+from pagetools_ipy.connections import Connection, Registration
 from pagetools_ipy.directory import PageToolDirectory
+from pagetools_ipy.index import ToolIndex
+from pagetools_ipy.messages import Hello, HelloFrame, HelloTab, Register, ToolDescriptor
 
 T = TypeVar("T")
 
@@ -101,7 +104,9 @@ def tool(name: str, **fields: Any) -> Message:
 
 
 class FakePage:
-    """A page as the directory sees one: declares tools, answers calls, goes away.
+    """A page as the directory sees one: declares tools, answers calls and pings, goes away.
+
+    A ``silent`` one answers neither; a ``broken`` one cannot be sent to.
 
     Args:
         directory: The directory to connect to.
@@ -118,7 +123,7 @@ class FakePage:
         self.handlers = handlers or {}
         self.received: list[Message] = []
         self.closed: tuple[int, str] | None = None
-        self.broken = False
+        self.broken = self.silent = False
         self.client_id = directory.add_connection(self._receive, self._close)
 
     def _close(self, code: int, reason: str) -> None:
@@ -128,6 +133,10 @@ class FakePage:
         if self.broken:
             raise ConnectionError("broken")
         self.received.append(message)
+        if self.silent:
+            return
+        if message["type"] == "ping":
+            self.say("pong", n=message["n"])
         if message["type"] != "call" or message["name"] not in self.handlers:
             return
         try:
@@ -152,6 +161,7 @@ class FakePage:
         visible: bool = False,
         focused: bool = False,
         top: bool = True,
+        focused_ago: float | None = None,
     ) -> None:
         self.say(
             "hello",
@@ -162,6 +172,7 @@ class FakePage:
                 "title": title,
                 "visible": visible,
                 "focused": focused,
+                "lastFocusedAgo": focused_ago,
             },
             frame={"top": top},
         )
@@ -190,6 +201,56 @@ class FakePage:
     @property
     def last_call(self) -> Message:
         return self.all("call")[-1]
+
+
+class World:
+    """An index of tools and tabs, and short words for what happens to it.
+
+    A second passes with each connection. ``touched`` collects what it says of changes.
+
+    Args:
+        now: Clock to go by; one of its own by default.
+    """
+
+    def __init__(self, now: Callable[[], float] | None = None) -> None:
+        self.clock = Clock()
+        self.touched: list[str | None] = []
+        self.index = ToolIndex(
+            now or self.clock, lambda tab: self.touched.append(None if tab is None else tab.id)
+        )
+        self.tabs = self.index.tabs
+        self._orders = itertools.count(1)
+
+    def connect(self, client_id: str) -> Connection:
+        self.clock.now += 1
+        connection = Connection(
+            client_id,
+            lambda _: None,
+            None,
+            next(self._orders),
+            self.clock.now,
+            self.tabs.active_tabs,
+        )
+        self.tabs.add(connection)
+        return connection
+
+    def page(self, client_id: str, tab: str, *, top: bool = True, **seen: Any) -> Connection:
+        """A connection that told which tab it is in."""
+        connection = self.connect(client_id)
+        connection.greet(Hello(HelloTab(tab, **seen), HelloFrame(top)), self.clock.now)
+        self.tabs.move(connection, tab)
+        return connection
+
+    def declare(self, connection: Connection, ns: str, *names: str) -> Registration:
+        tools = tuple(ToolDescriptor(name) for name in names)
+        registration = Registration(connection, Register(ns, []), tools, self.clock.now)
+        self.index.declare(connection, ns, registration)
+        return registration
+
+    def found(self, name: str, **narrowing: Any) -> tuple[str, str, str]:
+        """Who would answer: connection, namespace and tool."""
+        route = self.index.route(name, **narrowing)
+        return route.registration.client_id, route.registration.ns, route.name
 
 
 class MemoryLink:

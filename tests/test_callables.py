@@ -32,6 +32,7 @@ from pagetools_ipy import (
     Tools,
     ToolWaitTimeoutError,
     bridge as bridges,
+    tabs,
     tools,
 )
 from pagetools_ipy.bridge import Bridge
@@ -442,6 +443,71 @@ def test_narrowing_by_tab_namespace_and_connection(new_page: NewPage, bridge: Br
         assert narrowed.search().result(DEADLINE) == "shop"
         assert set(narrowed) == {"search", "buy"}
         assert len(narrowed) == 2
+
+
+def test_a_text_that_fits_several_tabs_narrows_to_all_of_them(new_page: NewPage) -> None:
+    for number in range(3):
+        page = new_page({"search": lambda _, number=number: number})
+        page.hello(f"tab-{number}", doc=str(number), title="Shop" if number < 2 else "Blog")
+        page.register("shop", "search", f"only_{number}")
+    shop = tools.on("Shop")
+    assert set(shop) == {"search", "only_0", "only_1"}
+    assert shop.search().result(DEADLINE) == 1
+    assert tools.search().result(DEADLINE) == 2
+    assert tools.on(client_id="tab-0").search().result(DEADLINE) == 0
+    assert set(tools.on(client_id="tab-0")) == {"search", "only_0"}
+
+
+def test_a_tab_narrows_to_itself(new_page: NewPage) -> None:
+    two_shops(new_page)
+    shop, blog = tabs
+    assert tools.on(shop).search().result(DEADLINE) == "shop"
+    assert tools.on(blog).search().result(DEADLINE) == "blog"
+    assert shop.search().result(DEADLINE) == "shop"
+    assert set(blog.tools) == set(tools.on("tab-2"))
+
+
+def test_strictness_is_the_policys_unless_it_is_given(new_page: NewPage, bridge: Bridge) -> None:
+    for number in range(2):
+        page = new_page({"search": lambda _, number=number: number})
+        page.hello(f"tab-{number}", doc=str(number), title="Shop")
+        page.register("shop", "search")
+    search = tools.search
+
+    def ask() -> list[object]:
+        answers: list[object] = []
+        for strict in (None, True, False):
+            for call in (lambda s: tools.on(strict=s).search(), lambda s: search.on(strict=s)()):
+                try:
+                    answers.append(call(strict).result(DEADLINE))
+                except AmbiguousToolError:
+                    answers.append("?")
+        return answers
+
+    assert ask() == [1, 1, "?", "?", 1, 1]
+    bridge.directory.strict = True
+    with pytest.raises(AmbiguousToolError, match="policy is strict"):
+        search()
+    assert tools.on("tab-0").search().result(DEADLINE) == 0
+    search = tools.on(strict=False).search
+    assert ask() == ["?", "?", "?", "?", 1, 1]
+    tabs[0].pin()
+    assert ask() == [0, 0, 0, 0, 0, 0]
+
+
+def test_while_a_pinned_tab_is_away_only_narrowed_calls_are_made(new_page: NewPage) -> None:
+    first, _ = two_shops(new_page)
+    search = tools.shop.search
+    tabs["Shop"].pin()
+    assert tools.search().result(DEADLINE) == "shop"
+    first.disconnect()
+    for attempt in (search, lambda: tools.search, lambda: tools.blog.search):
+        with pytest.raises(TabNotFoundError) as raised:
+            attempt()
+        assert raised.value.pinned
+    assert tools.on("tab-2").search().result(DEADLINE) == "blog"
+    tabs.unpin()
+    assert tools.search().result(DEADLINE) == "blog"
 
 
 def test_narrowing_again_changes_only_what_is_given(new_page: NewPage) -> None:

@@ -1,4 +1,4 @@
-"""`changes`: listeners hear of the net effect, once per quiet period."""
+"""`changes`: listeners hear of the net effect, once per quiet period, and waiters of any."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from collections.abc import Callable
 import pytest
 from hypothesis import given, settings, strategies as st
 
-from pagetools_ipy.changes import ChangeSignal
+from pagetools_ipy.changes import ChangeSignal, Listeners, Pulse
 
-from .helpers import run, virtual_loop
+from .helpers import run, settle, virtual_loop
 
 
 def listening(signal: ChangeSignal) -> list[float]:
@@ -179,7 +179,7 @@ def test_a_listener_that_raises_hurts_no_other(caplog: pytest.LogCaptureFixture)
     signal.replace((), ["a"])
     signal.replace((), ["b"])
     assert fired == [1, 1]
-    assert caplog.text.count("a listener to tool changes failed") == 2
+    assert caplog.text.count("a listener failed") == 2
 
 
 def test_a_listener_may_subscribe_unsubscribe_and_change_things() -> None:
@@ -257,5 +257,136 @@ def test_it_fires_if_and_only_if_the_items_differ_from_what_was_told(
             await asyncio.sleep(pause)
         await asyncio.sleep(3)
         assert now == told
+
+    run(scenario())
+
+
+# Listeners
+
+
+def test_listeners_are_told_what_happened_in_the_order_of_subscribing() -> None:
+    listeners: Listeners[[int, str]] = Listeners()
+    told: list[tuple[str, int, str]] = []
+    stop = listeners.subscribe(lambda number, text: told.append(("one", number, text)))
+    listeners.subscribe(lambda number, text: told.append(("two", number, text)))
+    listeners.tell(1, text="a")
+    stop()
+    stop()
+    listeners.tell(2, text="b")
+    assert told == [("one", 1, "a"), ("two", 1, "a"), ("two", 2, "b")]
+    listeners.close()
+    listeners.tell(3, text="c")
+    assert len(told) == 3
+
+
+def test_a_listener_that_is_subscribed_while_others_are_told_hears_of_the_next() -> None:
+    listeners: Listeners[[]] = Listeners()
+    told: list[str] = []
+
+    def first() -> None:
+        told.append("first")
+        listeners.subscribe(lambda: told.append("late"))
+
+    listeners.subscribe(first)
+    listeners.tell()
+    assert told == ["first"]
+    listeners.tell()
+    assert told == ["first", "first", "late"]
+
+
+# Waiting for any change
+
+
+class NotYet(Exception):
+    """What keeps an attempt from succeeding."""
+
+
+class Attempts:
+    """Succeeds at the given attempt, with its number."""
+
+    def __init__(self, success: float = float("inf")) -> None:
+        self.made = 0
+        self._success = success
+
+    def __call__(self) -> int:
+        self.made += 1
+        if self.made < self._success:
+            raise NotYet(self.made)
+        return self.made
+
+
+def test_what_succeeds_at_once_waits_for_nothing() -> None:
+    async def scenario() -> None:
+        pulse = Pulse()
+        assert await pulse.until(Attempts(1), (NotYet,), 0) == 1
+        assert len(pulse) == 0
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("timeout", [None, 5.0])
+def test_it_is_tried_again_at_each_beat(timeout: float | None) -> None:
+    async def scenario() -> None:
+        pulse, attempts = Pulse(), Attempts(4)
+        waiting = asyncio.create_task(pulse.until(attempts, (NotYet,), timeout))
+        for made in (1, 2, 3):
+            await settle()
+            assert (attempts.made, len(pulse), waiting.done()) == (made, 1, False)
+            pulse.beat()
+            pulse.beat()
+        assert await waiting == 4
+        assert len(pulse) == 0
+
+    run(scenario())
+
+
+def test_when_time_is_up_the_error_of_the_last_attempt_stands() -> None:
+    async def scenario() -> None:
+        pulse, attempts = Pulse(), Attempts()
+        started = virtual_loop().now
+        with pytest.raises(NotYet, match="2"):
+            await pulse.until(attempts, (NotYet,), 3)
+        assert virtual_loop().now - started == 3
+        assert len(pulse) == 0
+
+    run(scenario())
+
+
+def test_beats_do_not_put_off_the_end_of_the_wait() -> None:
+    async def scenario() -> None:
+        pulse, attempts = Pulse(), Attempts()
+        waiting = asyncio.create_task(pulse.until(attempts, (NotYet,), 3))
+        for _ in range(5):
+            await asyncio.sleep(0.5)
+            pulse.beat()
+        await asyncio.sleep(0.5)
+        await settle()
+        assert waiting.done()
+        assert isinstance(waiting.exception(), NotYet)
+
+    run(scenario())
+
+
+def test_another_error_ends_the_wait() -> None:
+    async def scenario() -> None:
+        pulse = Pulse()
+        with pytest.raises(ZeroDivisionError):
+            await pulse.until(lambda: 1 // 0, (NotYet,), None)
+
+    run(scenario())
+
+
+def test_who_stops_waiting_leaves_nothing_behind() -> None:
+    async def scenario() -> None:
+        pulse = Pulse()
+        waiting = asyncio.create_task(pulse.until(Attempts(), (NotYet,), None))
+        others = [asyncio.create_task(pulse.until(Attempts(2), (NotYet,), None)) for _ in "ab"]
+        await settle()
+        waiting.cancel()
+        pulse.beat()
+        with pytest.raises(asyncio.CancelledError):
+            await waiting
+        assert await asyncio.gather(*others) == [2, 2]
+        assert len(pulse) == 0
 
     run(scenario())

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from pagetools_ipy import bridge as bridges, tools
-from pagetools_ipy.magics import VERBS
+from pagetools_ipy.verbs import VERBS
 
 from .conftest import HostedPage, NewPage, Notebook
 from .helpers import Message, tool
@@ -74,7 +74,7 @@ def test_verbs_are_offered_wherever_the_magic_stands(notebook: Notebook, place: 
     assert offered(notebook, code) == sorted(f"{before}%pagetools {verb}" for verb in VERBS)
     code, before = place("%pagetools st")
     assert offered(notebook, code) == [
-        f"{before}%pagetools {verb}" for verb in ("start", "status", "stop")
+        f"{before}%pagetools {verb}" for verb in ("start", "status", "stop", "strict")
     ]
 
 

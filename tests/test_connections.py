@@ -6,8 +6,19 @@ from typing import Any
 
 import pytest
 
-from pagetools_ipy import PageToolDirectory, format_page_tools_changed
-from pagetools_ipy.connections import MAX_ENDED, ActiveTabs, Connection, Registration, TabView
+from pagetools_ipy import PageToolDirectory
+from pagetools_ipy.active_tabs import ActiveTabs
+from pagetools_ipy.connections import (
+    ASLEEP_SECONDS,
+    GONE_SECONDS,
+    MAX_ENDED,
+    NEXT_PAGE_SECONDS,
+    RELOAD_SECONDS,
+    Attention,
+    Connection,
+    Registration,
+    TabRecord,
+)
 from pagetools_ipy.errors import PageGoneError
 from pagetools_ipy.messages import (
     Hello,
@@ -20,6 +31,7 @@ from pagetools_ipy.messages import (
     ToolDescriptor,
     digest,
 )
+from pagetools_ipy.views import FrameView, TabState
 
 from .helpers import Clock, FakePage, counted_ids, run
 
@@ -34,8 +46,7 @@ def greet(connection: Connection, **seen: Any) -> None:
     """What the directory does with a hello."""
     frame = HelloFrame(seen.pop("top", True))
     hello = Hello(HelloTab(id="t", **seen), frame)
-    connection.hello = hello
-    connection.look(hello.tab, 1000.0)
+    connection.greet(hello, 1000.0)
 
 
 def state(**seen: Any) -> State:
@@ -49,85 +60,23 @@ def declare(connection: Connection, ns: str, *names: str, **fields: Any) -> Regi
     return registration
 
 
-# Active tabs
-
-
-def test_one_tab_is_in_front_of_each_window() -> None:
-    tabs = ActiveTabs()
-    tabs.activate(1, "w1", "host")
-    tabs.activate(2, "w2", "host")
-    assert [tab in tabs for tab in (1, 2, 3)] == [True, True, False]
-    tabs.activate(3, "w1", "host")
-    assert [tab in tabs for tab in (1, 2, 3)] == [False, True, True]
-
-
-def test_a_tab_that_moves_to_another_window_leaves_its_own_without_a_front() -> None:
-    tabs = ActiveTabs()
-    tabs.activate(1, "w1", "host")
-    tabs.activate(2, "w2", "host")
-    tabs.activate(1, "w2", "host")
-    assert [tab in tabs for tab in (1, 2)] == [True, False]
-    tabs.activate(3, "w1", "host")
-    assert [tab in tabs for tab in (1, 2, 3)] == [True, False, True]
-
-
-def test_late_news_of_a_tab_that_was_replaced_change_nothing() -> None:
-    tabs = ActiveTabs()
-    tabs.activate(1, "w", "host")
-    tabs.activate(2, "w", "host")
-    tabs.deactivate(1)
-    tabs.deactivate(7)
-    assert 2 in tabs
-    tabs.deactivate(2)
-    tabs.deactivate(2)
-    assert 2 not in tabs
-
-
-def test_saying_the_same_again_changes_nothing() -> None:
-    tabs = ActiveTabs()
-    for _ in range(3):
-        tabs.activate(1, "w", "host")
-    assert 1 in tabs
-    tabs.deactivate(1)
-    assert 1 not in tabs
-
-
-def test_what_a_host_said_is_forgotten_with_it_and_what_others_said_is_not() -> None:
-    tabs = ActiveTabs()
-    tabs.activate(1, "w1", "a")
-    tabs.activate(2, "w2", "b")
-    tabs.activate(3, "w3", "a")
-    tabs.activate(3, "w3", "b")  # the last word counts
-    tabs.forget("a")
-    tabs.forget("nobody")
-    assert [tab in tabs for tab in (1, 2, 3)] == [False, True, True]
-
-
-def test_windows_and_tabs_may_be_numbers_or_words_or_unknown() -> None:
-    tabs = ActiveTabs()
-    tabs.activate("tab", None, "host")
-    tabs.activate(2**70, 5, "host")
-    assert "tab" in tabs
-    tabs.activate("other", None, "host")
-    assert [tab in tabs for tab in ("tab", "other", 2**70)] == [False, True, True]
-
-
 # One connection
 
 
 def test_a_connection_that_said_nothing_goes_by_its_id() -> None:
     connection = connect()
-    assert (connection.label, connection.tab_id) == ("c1", "c1")
+    assert (connection.tab.label, connection.tab.id) == ("c1", "c1")
     assert (connection.is_top, connection.active, connection.gone) == (True, False, False)
-    assert connection.focus == (False, False, False, 0.0, 1000.0, 1)
+    assert connection.focus == (False, False, False, False, 0.0, False, 1000.0, 1)
+    assert not connection.is_known
 
 
 def test_it_goes_by_its_title_or_else_its_url() -> None:
     connection = connect()
     greet(connection, url="http://localhost/")
-    assert connection.label == "http://localhost/"
+    assert connection.tab.label == "http://localhost/"
     greet(connection, url="http://localhost/", title="Shop")
-    assert connection.label == "Shop"
+    assert connection.tab.label == "Shop"
 
 
 def test_when_the_keyboard_comes_and_when_it_goes_are_times_of_being_looked_at() -> None:
@@ -135,7 +84,7 @@ def test_when_the_keyboard_comes_and_when_it_goes_are_times_of_being_looked_at()
     for now, focused, expected in (
         (1.0, False, 0.0),
         (2.0, True, 2.0),
-        (3.0, True, 3.0),
+        (3.0, True, 2.0),
         (4.0, False, 4.0),
         (5.0, False, 4.0),
         (6.0, True, 6.0),
@@ -265,6 +214,13 @@ def test_a_snapshot_without_hints_has_none() -> None:
 # Tabs
 
 
+def record(*connections: Connection) -> TabRecord:
+    tab = TabRecord("t", 1, 10.0)
+    for connection in connections:
+        tab.join(connection)
+    return tab
+
+
 def test_a_tab_is_shown_by_its_main_document_and_counts_what_any_of_them_knows() -> None:
     tabs = ActiveTabs()
     frame = connect("frame", order=1, now=10.0, tabs=tabs)
@@ -273,44 +229,151 @@ def test_a_tab_is_shown_by_its_main_document_and_counts_what_any_of_them_knows()
     greet(main, title="Shop", url="http://localhost/", visible=True)
     declare(frame, "ad", "skip")
     declare(main, "shop", "buy", "sell")
-    declare(frame, "shop", "buy")
+    declare(frame, "shop", "buy", "rent")
     frame.chrome_tab_id = 7
     tabs.activate(7, 1, "host")
-    view = TabView.of("t", [frame, main])
+    view = record(frame, main).view(3, 1000.0)
     assert (view.id, view.title, view.url, view.label) == ("t", "Shop", "http://localhost/", "Shop")
     assert view.client_ids == ("main", "frame")
-    assert (view.visible, view.focused, view.active) == (True, True, True)
-    assert (view.last_focused_at, view.connected_at) == (1000.0, 10.0)
+    assert (view.visible, view.focused, view.active, view.pinned) == (True, True, True, False)
+    assert (view.last_focused_at, view.connected_at, view.number) == (1000.0, 10.0, 3)
     assert view.namespaces == ("shop", "ad")
-    assert view.tools == ("shop/buy", "shop/sell", "ad/skip")
+    assert view.tools == ("shop/buy", "shop/sell", "shop/rent", "ad/skip")
+    assert view.frames == (
+        FrameView("main", "http://localhost/", "Shop", True, True, False, ("shop",)),
+        FrameView("frame", "http://ads/", "Ad", False, False, True, ("ad", "shop")),
+    )
 
 
 def test_a_tab_of_frames_only_is_shown_by_the_first_of_them() -> None:
     first, second = connect("c1", order=1), connect("c2", order=2)
     greet(first, title="First", top=False)
     greet(second, title="Second", top=False)
-    assert TabView.of("t", [second, first]).title == "First"
+    assert record(second, first).title == "First"
 
 
 @pytest.mark.parametrize(
-    ("title", "url", "label"), [("T", "u", "T"), ("", "u", "u"), ("", "", "the id")]
+    ("title", "url", "label"), [("T", "u", "T"), ("", "u", "u"), ("", "", "t")]
 )
 def test_a_tab_goes_by_its_title_or_url_or_id(title: str, url: str, label: str) -> None:
     connection = connect()
     greet(connection, title=title, url=url)
-    assert TabView.of("the id", [connection]).label == label
+    tab = record(connection)
+    assert (tab.label, tab.view(0, 1000.0).label) == (label, label)
+    tab.leave(connection, 1000.0)
+    assert (tab.label, tab.view(0, 1000.0).label) == (label, label)
 
 
-# The line about a change
+def test_a_document_is_ranked_as_its_tab_and_within_it_by_itself() -> None:
+    one, two = connect("c1", order=1, now=1.0), connect("c2", order=2, now=2.0)
+    tab = record(one, two)
+    two.look(state(visible=True, focused=True), 5.0)
+    tab.pinned = True
+    seen = (True, False, True, True, 5.0)
+    assert one.focus == (*seen, False, 1.0, 1)
+    assert two.focus == (*seen, True, 5.0, 2)
 
 
-def test_the_change_line_names_each_tool_once_in_order() -> None:
+def test_when_it_was_looked_at_outlives_its_documents() -> None:
     one, two = connect("c1"), connect("c2", order=2)
-    rows = [
-        declare(one, "shop", "buy", "sell").snapshot(shadowed=False),
-        declare(two, "shop", "sell", "buy").snapshot(shadowed=True),
-        declare(two, "blog", "buy").snapshot(shadowed=False),
-    ]
-    assert format_page_tools_changed(iter(rows)) == (
-        "page tools changed: shop/buy, shop/sell, blog/buy"
-    )
+    tab = record(one, two)
+
+    def attention() -> Attention:
+        tab.forget_attention()
+        return tab.attention
+
+    for connection, now in ((one, 5.0), (two, 6.0)):
+        connection.look(state(focused=True), now)
+    tab.leave(one, 7.0)
+    assert attention() == (False, False, True, False, 7.0)
+    two.look(state(), 8.0)
+    tab.leave(two, 9.0)
+    assert attention() == (False, False, False, False, 8.0)
+    assert tab.left_at == 9.0
+
+
+def test_its_attention_is_summed_up_once_until_something_changes() -> None:
+    connection = connect()
+    tab = record(connection)
+    assert tab.attention is tab.attention
+    connection.visible = True
+    assert not tab.attention.visible
+    tab.forget_attention()
+    assert tab.attention.visible
+
+
+def test_what_stays_of_a_tab_is_what_its_last_document_was() -> None:
+    main, frame = connect("c1"), connect("c2", order=2)
+    greet(main, title="Shop", url="http://localhost/")
+    greet(frame, title="Ad", url="http://ads/", top=False)
+    declare(main, "shop", "buy")
+    declare(frame, "ad", "skip")
+    tab = record(main, frame)
+    tab.leave(frame, 1.0)
+    tab.leave(main, 2.0)
+    view = tab.view(None, 3.0)
+    assert (view.title, view.url, view.tools) == ("Shop", "http://localhost/", ("shop/buy",))
+    assert (view.frames, view.visible, view.focused, view.active) == ((), False, False, False)
+
+
+@pytest.mark.parametrize(
+    ("asleep", "seconds", "expected", "turns"),
+    [
+        (False, 0.0, TabState.RELOADING, RELOAD_SECONDS),
+        (False, RELOAD_SECONDS - 0.1, TabState.RELOADING, RELOAD_SECONDS),
+        (False, RELOAD_SECONDS, TabState.GONE, GONE_SECONDS),
+        (False, GONE_SECONDS, TabState.GONE, GONE_SECONDS),
+        (True, 0.0, TabState.RELOADING, NEXT_PAGE_SECONDS),
+        (True, NEXT_PAGE_SECONDS - 0.1, TabState.RELOADING, NEXT_PAGE_SECONDS),
+        (True, NEXT_PAGE_SECONDS, TabState.ASLEEP, ASLEEP_SECONDS),
+        (True, ASLEEP_SECONDS, TabState.ASLEEP, ASLEEP_SECONDS),
+    ],
+)
+def test_where_a_tab_stands_whose_page_left(
+    asleep: bool, seconds: float, expected: TabState, turns: float
+) -> None:
+    connection = connect()
+    connection.asleep = asleep
+    tab = record(connection)
+    tab.leave(connection, 100.0)
+    assert tab.state(100.0 + seconds) is expected
+    assert tab.next_turn(100.0 + seconds) == 100.0 + turns
+    assert tab.stays_until == 100.0 + (ASLEEP_SECONDS if asleep else GONE_SECONDS)
+
+
+def test_a_tab_does_not_respond_when_none_of_its_documents_does() -> None:
+    one, two = connect("c1"), connect("c2", order=2)
+    tab = record(one, two)
+    for silent, expected in (
+        ((False, False), TabState.CONNECTED),
+        ((True, False), TabState.CONNECTED),
+        ((True, True), TabState.NOT_RESPONDING),
+    ):
+        one.silent, two.silent = silent
+        assert tab.state(1000.0) is expected, silent
+
+
+@pytest.mark.parametrize(
+    ("ago", "expected"), [(None, 0.0), (0, 1000.0), (2500.0, 997.5), (-5.0, 1000.0)]
+)
+def test_a_page_may_know_when_it_was_looked_at_before_it_connected(
+    ago: float | None, expected: float
+) -> None:
+    connection = connect()
+    greet(connection, last_focused_ago=ago)
+    assert connection.last_focused_at == expected
+    greet(connection, last_focused_ago=5000.0)
+    assert connection.last_focused_at == max(expected, 995.0)
+
+
+def test_what_is_declared_of_an_app_has_a_digest_that_is_another_when_anything_changes() -> None:
+    main, frame = connect("c1"), connect("c2", order=2)
+    greet(main)
+    greet(frame, top=False)
+    tab, seen = record(main, frame), set()
+    for names, connection in ((["buy"], main), (["buy", "sell"], main), (["buy"], frame)):
+        declare(connection, "shop", *names)
+        (app,) = tab.apps
+        assert app == tab.apps[0]
+        seen.add(app.digest)
+    assert len(seen) == 3

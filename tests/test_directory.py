@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
 
 from pagetools_ipy import (
     AmbiguousToolError,
+    BridgeError,
     CallCancelledError,
     CallState,
     CallTimeoutError,
@@ -22,6 +24,7 @@ from pagetools_ipy import (
     ToolWaitTimeoutError,
     format_page_tools_changed,
 )
+from pagetools_ipy.views import PageToolSummary
 
 from .helpers import NO_REPLY, Clock, FakePage, counted_ids, run, settle, tool, virtual_loop
 
@@ -768,6 +771,522 @@ def test_of_one_app_in_two_tabs_the_one_looked_at_last_answers_and_the_other_is_
     assert [row.shadowed for row in directory.list()] == [False]
 
 
+# Which tab answers
+
+
+def make_shops(directory: PageToolDirectory, count: int = 2) -> list[FakePage]:
+    """One app in several tabs, each of which says which one it is."""
+    pages = []
+    for number in range(count):
+        page = FakePage(directory, {"buy": lambda _, number=number: number})
+        page.hello(f"t{number}", doc=f"d{number}", title="Shop", url=f"http://localhost/{number}")
+        page.register("shop", "buy")
+        pages.append(page)
+    return pages
+
+
+def test_of_several_tabs_that_fit_a_text_the_best_placed_one_answers() -> None:
+    directory = make_directory()
+    first, *_, outside = make_shops(directory, 4)
+    outside.state(1, title="Other", url="http://elsewhere/", visible=True, focused=True)
+    assert run(directory.call("buy")) == 3
+    assert run(directory.call("buy", tab="Shop")) == 2
+    first.state(1, title="Shop", visible=True)
+    assert run(directory.call("buy", tab="Shop")) == 0
+    assert directory.tab("Shop").id == "t0"
+    assert directory.route("buy", tab="Shop").choice.why == "visible of 3"
+
+
+def test_a_tabs_id_can_be_given_as_client_id() -> None:
+    directory = make_directory()
+    make_shops(directory)
+    frame = FakePage(directory, {"pay": echo})
+    frame.hello("t0", doc="frame", top=False)
+    frame.register("bank", "pay")
+    (client, _) = directory.list_clients()
+    assert run(directory.call("buy", client_id=client["id"])) == 0
+    assert run(directory.call("pay", client_id="t0")) == {"echo": {}}
+    with pytest.raises(TabNotFoundError):
+        run(directory.call("buy", client_id="t0", tab="t1"))
+
+
+def test_a_tab_is_looked_at_whichever_of_its_documents_has_the_keyboard() -> None:
+    directory = make_directory()
+    page, _ = make_shops(directory)
+    frame = FakePage(directory, {"buy": lambda _: "frame"})
+    frame.hello("t0", doc="frame", top=False, focused=True)
+    assert run(directory.call("buy")) == 0
+    frame.register("shop", "buy")
+    assert run(directory.call("buy")) == "frame"
+    assert directory.best_of("shop") == "t0"
+    frame.state(1)
+    page.state(1, focused=True)
+    assert run(directory.call("buy")) == 0
+
+
+def test_a_pinned_tab_answers_before_all_others() -> None:
+    directory = make_directory()
+    _, looked_at = make_shops(directory)
+    looked_at.state(1, title="Shop", visible=True, focused=True)
+    assert directory.pinned is None
+    directory.pin("t0")
+    assert directory.pinned == "t0"
+    assert run(directory.call("buy")) == 0
+    assert directory.route("buy").choice.why == "pinned of 2"
+    assert directory.best_of("shop") == "t0"
+    assert [row.shadowed for row in directory.list()] == [False, True]
+    assert run(directory.call("buy", tab="t1")) == 1
+    directory.pin(None)
+    assert run(directory.call("buy")) == 1
+
+
+def test_a_pinned_tab_answers_of_different_apps_too() -> None:
+    directory = make_directory()
+    make_shops(directory, 1)
+    blog = FakePage(directory, {"buy": lambda _: "blog"})
+    blog.hello("t9", doc="d9")
+    blog.register("blog", "buy")
+    with pytest.raises(AmbiguousToolError):
+        run(directory.call("buy"))
+    directory.pin("t9")
+    assert run(directory.call("buy")) == "blog"
+    assert directory.route("buy").choice.why == "in the pinned tab, of 2"
+
+
+def test_a_tool_the_pinned_tab_does_not_have_is_answered_by_others() -> None:
+    directory = make_directory()
+    make_shops(directory, 1)
+    FakePage(directory).hello("t9", doc="d9")
+    directory.pin("t9")
+    assert run(directory.call("buy")) == 0
+
+
+def test_while_a_pinned_tab_is_away_only_calls_that_name_a_tab_are_made() -> None:
+    directory = make_directory()
+    first, second = make_shops(directory)
+    directory.pin("t0")
+    first.disconnect()
+    for narrowing in ({}, {"ns": "shop"}):
+        with pytest.raises(TabNotFoundError) as raised:
+            run(directory.call("buy", **narrowing))
+        assert raised.value.pinned
+        assert str(raised.value) == (
+            "the pinned tab 'Shop' is reloading (`%pagetools unpin` lets others answer); "
+            'live tabs: t1 "Shop"'
+        )
+    assert run(directory.call("buy", tab="t1")) == 1
+    assert run(directory.call("buy", client_id=second.client_id)) == 1
+    second.disconnect()
+    with pytest.raises(TabNotFoundError, match="pinned"):
+        run(directory.call("buy"))
+    directory.pin(None)
+    with pytest.raises(NoPageConnectedError):
+        run(directory.call("buy"))
+
+
+def test_waiting_for_a_tool_waits_for_the_pinned_tab_to_come_back() -> None:
+    directory = make_directory()
+    first, _ = make_shops(directory)
+    directory.pin("t0")
+    first.disconnect()
+
+    async def scenario() -> None:
+        waiting = asyncio.create_task(directory.wait_for("buy"))
+        await settle()
+        assert not waiting.done()
+        (again,) = make_shops(directory, 1)
+        assert (await waiting).registration.client_id == again.client_id
+
+    run(scenario())
+
+
+@pytest.mark.parametrize("is_policy", [True, False])
+def test_strictness_asks_rather_than_picks_unless_a_tab_is_pinned(is_policy: bool) -> None:
+    directory = make_directory()
+    make_shops(directory)
+    directory.strict = is_policy
+    options: dict[str, Any] = {} if is_policy else {"strict": True}
+    with pytest.raises(AmbiguousToolError) as raised:
+        run(directory.call("buy", **options))
+    assert raised.value.reason == "the policy is strict, which picks none of several tabs"
+    assert [c.ns for c in raised.value.candidates] == ["shop", "shop"]
+    with pytest.raises(AmbiguousToolError):
+        run(directory.call("buy", tab="Shop", **options))
+    assert run(directory.call("buy", tab="t0", **options)) == 0
+    assert run(directory.call("buy", strict=False)) == 1
+    directory.pin("t0")
+    assert run(directory.call("buy", **options)) == 0
+
+
+def test_strictness_is_remembered_until_it_is_given_up() -> None:
+    directory = make_directory()
+    make_shops(directory)
+    assert directory.strict is False
+    assert run(directory.call("buy")) == 1
+    directory.strict = True
+    assert directory.strict is True
+    with pytest.raises(AmbiguousToolError):
+        run(directory.call("buy"))
+    directory.strict = False
+    assert run(directory.call("buy")) == 1
+
+
+# Tabs over time
+
+
+def test_clients_are_listed_in_plain_json() -> None:
+    clock = Clock()
+    directory = PageToolDirectory(now=clock, new_id=counted_ids())
+    clock.now += 0.5
+    shop = FakePage(directory)
+    shop.hello("t1", title="Shop", url="http://localhost/", visible=True, focused=True)
+    shop.register("shop", "buy", "sell")
+    frame, silent, away = (FakePage(directory) for _ in range(3))
+    frame.hello("t1", doc="frame", top=False)
+    frame.register("ad", "skip")
+    away.hello("t3", doc="d3")
+    away.disconnect()
+    first, second = directory.list_clients()
+    assert first == {
+        "id": "t1",
+        "url": "http://localhost/",
+        "title": "Shop",
+        "visible": True,
+        "focused": True,
+        "connectedAt": 1000500,
+        "tools": ["shop/buy", "shop/sell", "ad/skip"],
+    }
+    assert json.loads(json.dumps(first)) == first
+    assert type(first["connectedAt"]) is int
+    assert second == {
+        "id": silent.client_id,
+        "url": "",
+        "title": "",
+        "visible": False,
+        "focused": False,
+        "connectedAt": 1000500,
+        "tools": [],
+    }
+
+
+def ticking(**options: Any) -> PageToolDirectory:
+    """A directory that goes by the clock of the running `VirtualLoop`."""
+    loop = virtual_loop()
+    return PageToolDirectory(now=loop.time, new_id=counted_ids(), **options)
+
+
+def standing(directory: PageToolDirectory) -> dict[str, tuple[str, int | None]]:
+    return {tab.id: (tab.state.value, tab.number) for tab in directory.tabs(all=True)}
+
+
+def test_a_tab_that_reloads_keeps_its_place_and_one_that_stays_away_loses_it() -> None:
+    async def scenario() -> None:
+        directory = ticking()
+        first, second = make_shops(directory)
+        first.disconnect()
+        assert standing(directory) == {"t0": ("reloading", 0), "t1": ("connected", 1)}
+        assert [tab.id for tab in directory.tabs()] == ["t0", "t1"]
+        await asyncio.sleep(2)
+        make_shops(directory, 1)
+        assert standing(directory) == {"t0": ("connected", 0), "t1": ("connected", 1)}
+        second.state(1, title="Blog", url="http://blog/", asleep=True)
+        second.disconnect()
+        assert standing(directory) == {"t0": ("connected", 0), "t1": ("reloading", 1)}
+        await asyncio.sleep(1)
+        assert standing(directory) == {"t0": ("connected", 0), "t1": ("asleep", None)}
+        directory.remove_connection(directory.tab("t0").client_ids[0])
+        await asyncio.sleep(3)
+        assert standing(directory) == {"t0": ("gone", None), "t1": ("asleep", None)}
+        assert directory.tabs() == []
+        await asyncio.sleep(27)
+        assert standing(directory) == {"t1": ("asleep", None)}
+        await asyncio.sleep(569)
+        assert standing(directory) == {}
+
+    run(scenario())
+
+
+def test_when_it_was_looked_at_survives_a_reload_and_a_restart_of_the_bridge() -> None:
+    async def scenario() -> None:
+        directory = ticking()
+        first, second = make_shops(directory)
+        first.state(1, visible=True, focused=True)
+        await asyncio.sleep(1)
+        first.state(2)
+        looked_at = directory.tab("t0").last_focused_at
+        assert looked_at == virtual_loop().now
+        await asyncio.sleep(1)
+        first.disconnect()
+        make_shops(directory, 1)
+        assert directory.tab("t0").last_focused_at == looked_at
+        assert await directory.call("buy") == 0
+
+        restarted = ticking()
+        make_shops(restarted)
+        again = FakePage(restarted, {"buy": lambda _: "looked at"})
+        again.hello("t2", doc="d2", focused_ago=60_000)
+        again.register("shop", "buy")
+        FakePage(restarted).hello("t3", doc="d3", focused_ago=90_000)
+        make_shops(restarted, 1)
+        assert await restarted.call("buy") == "looked at"
+
+    run(scenario())
+
+
+def test_a_page_that_answers_no_ping_is_not_responding_and_can_be_called_all_the_same() -> None:
+    async def scenario() -> None:
+        directory = ticking()
+        page, _ = make_shops(directory)
+        page.silent = True
+        await asyncio.sleep(60)
+        assert standing(directory) == {"t0": ("not responding", 0), "t1": ("connected", 1)}
+        call = asyncio.create_task(directory.call("buy", tab="t0"))
+        await settle()
+        page.silent = False
+        page.result(page.last_call["callId"], "at last")
+        assert await call == "at last"
+        await asyncio.sleep(5)
+        assert standing(directory)["t0"] == ("connected", 0)
+
+    run(scenario())
+
+
+def test_a_blocked_cell_makes_no_page_look_unwell() -> None:
+    async def scenario() -> None:
+        directory = ticking()
+        pages = make_shops(directory)
+        for page in pages:
+            page.silent = True
+        for _ in range(20):
+            virtual_loop().block(60)
+            await settle()
+        assert {state for state, _ in standing(directory).values()} == {"connected"}
+
+    run(scenario())
+
+
+def test_a_page_that_owes_an_answer_is_asked_more_often() -> None:
+    async def scenario() -> None:
+        directory = ticking()
+        page, idle = make_shops(directory)
+        page.handlers = {"buy": lambda _: NO_REPLY}
+        call = directory.start(directory.route("buy", tab="t0"), timeout=None)
+        await asyncio.sleep(60)
+        assert (len(page.all("ping")), len(idle.all("ping"))) == (12, 4)
+        call.cancel()
+
+    run(scenario())
+
+
+def test_a_duplicated_tab_gets_an_id_of_its_own_while_the_first_one_is_there() -> None:
+    async def scenario() -> None:
+        directory = ticking()
+        first, second = FakePage(directory), FakePage(directory)
+        first.hello("t1", doc="a", title="Shop")
+        second.hello("t1", doc="b", title="Shop")
+        (welcome,) = second.all("welcome")
+        assert welcome["reason"] == "duplicate"
+        assert {tab.id: tab.client_ids for tab in directory.tabs()} == {
+            "t1": (first.client_id,),
+            welcome["tabId"]: (second.client_id,),
+        }
+
+    run(scenario())
+
+
+def test_a_crashed_tab_gives_its_place_to_the_page_that_comes_after_it() -> None:
+    """Its connection may outlive a page by far, so that it still seems to be there."""
+
+    async def scenario() -> None:
+        directory = ticking()
+        crashed, other = make_shops(directory)
+        other.state(1, title="Other")
+        crashed.silent = True
+        call = directory.start(directory.route("buy", tab="t0"), timeout=None)
+        (again,) = make_shops(directory, 1)
+        await asyncio.sleep(1)
+        assert [w["tabId"] for w in again.all("welcome")] == ["t0"]
+        assert crashed.closed is not None
+        assert crashed.closed[0] == 4409
+        assert [(tab.id, tab.number) for tab in directory.tabs()] == [("t0", 0), ("t1", 1)]
+        assert await directory.call("buy", tab="t0") == 0
+        with pytest.raises(PageGoneError):
+            await call
+
+    run(scenario())
+
+
+def test_who_holds_a_tab_is_heard_out_when_the_loop_was_blocked() -> None:
+    async def scenario() -> None:
+        directory = ticking()
+        first, second = FakePage(directory), FakePage(directory)
+        first.silent = True
+        first.hello("t1", doc="a")
+        second.hello("t1", doc="b")
+        virtual_loop().block(60)
+        await settle()
+        assert second.all("welcome") == []
+        first.say("pong", n=first.all("ping")[0]["n"])
+        assert second.all("welcome")[0]["reason"] == "duplicate"
+        assert first.closed is None
+
+    run(scenario())
+
+
+def test_a_page_can_be_called_before_it_is_clear_which_tab_it_is() -> None:
+    async def scenario() -> None:
+        directory = ticking()
+        first, second = FakePage(directory), FakePage(directory, {"buy": echo})
+        first.silent = True
+        first.hello("t1", doc="a")
+        second.hello("t1", doc="b")
+        second.register("shop", "buy")
+        assert await directory.call("buy") == {"echo": {}}
+        await asyncio.sleep(1)
+        assert directory.best_of("shop") == "t1"
+
+    run(scenario())
+
+
+def test_a_page_that_changes_its_mind_while_it_waits_is_where_it_said_last() -> None:
+    async def scenario() -> None:
+        directory = ticking()
+        holder, page = FakePage(directory), FakePage(directory)
+        holder.silent = True
+        holder.hello("t1", doc="a")
+        for tab in ("t1", "t2"):
+            page.hello(tab, doc="b")
+        await asyncio.sleep(0.5)
+        holder.say("pong", n=1)
+        await asyncio.sleep(1)
+        assert {tab.id for tab in directory.tabs()} == {"t1", "t2"}
+
+    run(scenario())
+
+
+def test_a_page_that_repeats_itself_while_it_waits_is_welcomed_once() -> None:
+    async def scenario() -> None:
+        directory = ticking()
+        holder, page = FakePage(directory), FakePage(directory)
+        holder.silent = True
+        holder.hello("t1", doc="a")
+        for _ in range(2):
+            page.hello("t1", doc="b")
+        await asyncio.sleep(0.5)
+        holder.say("pong", n=1)
+        assert len(page.all("welcome")) == 1
+
+    run(scenario())
+
+
+# Watching
+
+
+def test_a_watcher_is_told_at_once_of_every_change_of_a_tab() -> None:
+    directory = make_directory()
+    told: list[str | None] = []
+    stop = directory.watch(told.append)
+
+    def news() -> list[str | None]:
+        now = list(dict.fromkeys(told))
+        told.clear()
+        return now
+
+    page = FakePage(directory)
+    assert news() == [page.client_id]
+    page.hello("t1")
+    assert news() == [page.client_id, "t1"]
+    for change in (
+        lambda: page.register("shop", "buy"),
+        lambda: page.register("shop"),
+        lambda: page.state(1, focused=True),
+    ):
+        change()
+        assert news() == ["t1"]
+    page.state(1)  # old news
+    page.say("pong", n=1)
+    assert news() == []
+    for change in (
+        lambda: page.say("activation", tab={"chromeTabId": 1}, active=True),
+        lambda: directory.pin("t1"),
+        lambda: setattr(directory, "strict", True),
+    ):
+        change()
+        assert news() == [None]
+    page.disconnect()
+    assert "t1" in news()
+    stop()
+    stop()
+    FakePage(directory)
+    assert news() == []
+
+
+def test_a_watcher_is_told_what_time_does() -> None:
+    async def scenario() -> None:
+        directory = ticking()
+        page, _ = make_shops(directory)
+        told: list[tuple[str | None, str]] = []
+
+        def watch(tab_id: str | None) -> None:
+            told.append((tab_id, standing(directory).get("t0", ("forgotten", None))[0]))
+
+        page.silent = True
+        directory.watch(watch)
+        await asyncio.sleep(60)
+        page.disconnect()
+        await asyncio.sleep(60)
+        told = [news for news in dict.fromkeys(told) if news[0] == "t0"]
+        assert [state for _, state in told] == [
+            "not responding",
+            "reloading",
+            "gone",
+            "forgotten",
+        ]
+
+    run(scenario())
+
+
+def test_a_watcher_that_raises_disturbs_nobody(caplog: pytest.LogCaptureFixture) -> None:
+    directory = make_directory()
+    told: list[str | None] = []
+
+    def bad(_: object) -> None:
+        raise ValueError("watcher")
+
+    directory.watch(bad)
+    directory.watch(told.append)
+    directory.watch_calls(bad)
+    page = FakePage(directory, {"add": echo})
+    page.register("todo", "add")
+    assert run(directory.call("add")) == {"echo": {}}
+    assert told == [page.client_id] * len(told) != []
+    assert caplog.text.count("ValueError: watcher") == len(told) + 1
+
+
+def test_a_watcher_of_calls_is_told_of_each_that_was_sent() -> None:
+    directory = make_directory()
+    page = FakePage(directory, {"add": echo})
+    page.register("todo", "add")
+    told: list[tuple[str, CallState]] = []
+    stop = directory.watch_calls(lambda call: told.append((call.tool, call.state)))
+
+    async def scenario() -> None:
+        await directory.call("add")
+        page.handlers = {}
+        directory.start(directory.route("add")).cancel()
+        with pytest.raises(InvalidArgumentsError):
+            await directory.call("add", {"x": float("nan")})
+        page.broken = True
+        with pytest.raises(PageGoneError):
+            await directory.call("add")
+        page.broken = False
+        stop()
+        directory.start(directory.route("add")).cancel()
+
+    run(scenario())
+    assert told == [("todo/add", CallState.ANSWERED), ("todo/add", CallState.PENDING)]
+
+
 # The change signal
 
 
@@ -847,7 +1366,7 @@ def test_a_listener_that_raises_hurts_no_other_and_can_be_unsubscribed(
     page = FakePage(directory)
     page.register("todo", "add")
     assert fired == ["bad", "good"]
-    assert "a listener to tool changes failed" in caplog.text
+    assert "a listener failed" in caplog.text
     stop_bad()
     stop_bad()
     page.register("todo", "other")
@@ -857,14 +1376,15 @@ def test_a_listener_that_raises_hurts_no_other_and_can_be_unsubscribed(
 # Looking
 
 
-def test_summary_counts_connections_namespaces_and_tools() -> None:
+def test_summary_counts_connections_tabs_namespaces_and_tools() -> None:
     directory = make_directory()
     page = FakePage(directory)
-    FakePage(directory)
+    frame = FakePage(directory)
+    page.hello("t1")
+    frame.hello("t1", doc="frame", top=False)
     page.register("todo", "add", "list")
-    page.register("chart", "draw")
-    summary = directory.summary()
-    assert (summary.clients, summary.namespaces, summary.tools) == (2, 2, 3)
+    frame.register("chart", "draw")
+    assert directory.summary() == PageToolSummary(clients=2, tabs=1, namespaces=2, tools=3)
 
 
 def test_the_change_line_names_every_tool_and_the_active_tab() -> None:
@@ -936,7 +1456,41 @@ def test_closing_fails_what_is_pending_and_forgets_everyone() -> None:
             await call
 
     run(scenario())
-    assert directory.summary().clients == 0
+    assert directory.summary() == PageToolSummary(clients=0, tabs=0, namespaces=0, tools=0)
+    assert directory.tabs(all=True) == directory.list_clients() == []
+
+
+def test_closing_ends_what_is_waited_for() -> None:
+    directory = make_directory()
+
+    async def scenario() -> None:
+        waiting = asyncio.create_task(directory.wait_for("add"))
+        await settle()
+        directory.close()
+        with pytest.raises(BridgeError, match='stopped while "add" was waited for'):
+            await waiting
+
+    run(scenario())
+
+
+def test_a_connection_that_is_not_there_is_removed_without_a_word() -> None:
+    directory = make_directory()
+    page = FakePage(directory)
+    told: list[str | None] = []
+    directory.watch(told.append)
+    for _ in range(2):
+        page.disconnect()
+    directory.remove_connection("nobody")
+    assert told == [page.client_id]
+
+
+def test_nobody_is_the_best_for_what_nobody_declares() -> None:
+    directory = make_directory()
+    assert directory.best_of("shop") is None
+    (page,) = make_shops(directory, 1)
+    assert directory.best_of("shop") == "t0"
+    page.register("shop")
+    assert directory.best_of("shop") is None
 
 
 def test_a_page_of_the_older_protocol_works_without_hello_or_hash() -> None:

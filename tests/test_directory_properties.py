@@ -12,6 +12,13 @@ from hypothesis import HealthCheck, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from pagetools_ipy.calls import CallState, PageCall, Step
+from pagetools_ipy.claims import PATIENCE
+from pagetools_ipy.connections import (
+    ASLEEP_SECONDS,
+    GONE_SECONDS,
+    NEXT_PAGE_SECONDS,
+    RELOAD_SECONDS,
+)
 from pagetools_ipy.directory import PageToolDirectory
 from pagetools_ipy.errors import (
     AmbiguousToolError,
@@ -24,6 +31,7 @@ from pagetools_ipy.errors import (
     TabNotFoundError,
     ToolNotFoundError,
 )
+from pagetools_ipy.views import TabState, TabView
 
 from .helpers import FakePage, VirtualLoop, counted_ids, settle, tool
 
@@ -43,6 +51,7 @@ WHICH = st.integers(0, 7)
 NAMESPACES = st.sampled_from(["shop", "blog", "mail"])
 NAMES = st.sampled_from(["buy", "find", "post"])
 SEEN = st.fixed_dictionaries({"visible": st.booleans(), "focused": st.booleans()})
+UNSEEN = {"visible": False, "focused": False}
 CHROME_TABS = st.sampled_from([1, 2])
 PAUSES = st.sampled_from([0.1, 0.3, 0.7])
 TIMEOUTS = st.sampled_from([0.55, 2.05, None])
@@ -51,6 +60,43 @@ TIMEOUTS = st.sampled_from([0.55, 2.05, None])
 QUIET = 3.0
 """Longer than any quiet period the change signal waits for."""
 
+LONG = st.sampled_from([GONE_SECONDS + 1, ASLEEP_SECONDS + 1])
+"""Longer than a tab is shown that is gone, and that is asleep."""
+
+TAB_IDS = st.sampled_from(["t1", "t2"])
+DOCUMENTS = st.sampled_from(["d1", "d2", "d3"])
+
+
+@dataclass(eq=False)
+class Tab:
+    """What should be known of a tab."""
+
+    id: str
+    order: int
+    links: list[Link] = field(default_factory=list)
+    focused_at: float = 0.0
+    asleep: bool = False
+    left_at: float = 0.0
+
+    @property
+    def last_focused_at(self) -> float:
+        return max([self.focused_at, *(link.focused_at for link in self.links)])
+
+    @property
+    def sorted_links(self) -> list[Link]:
+        return sorted(self.links, key=lambda link: (not link.top, link.order))
+
+    def state(self, now: float) -> TabState:
+        if self.links:
+            return TabState.CONNECTED
+        if now - self.left_at < (NEXT_PAGE_SECONDS if self.asleep else RELOAD_SECONDS):
+            return TabState.RELOADING
+        return TabState.ASLEEP if self.asleep else TabState.GONE
+
+    def is_over(self, now: float) -> bool:
+        stays = ASLEEP_SECONDS if self.asleep else GONE_SECONDS
+        return not self.links and self.left_at + stays <= now
+
 
 @dataclass(eq=False)
 class Link:
@@ -58,7 +104,7 @@ class Link:
 
     page: FakePage
     order: int
-    tab: str
+    tab: Tab
     synced_at: float
     doc: str | None = None
     top: bool = True
@@ -67,11 +113,12 @@ class Link:
     visible: bool = False
     focused: bool = False
     focused_at: float = 0.0
+    asleep: bool = False
     declared: dict[str, list[str]] = field(default_factory=dict)
     gone: bool = False
 
     def look(self, seen: dict[str, bool], now: float) -> None:
-        if self.focused or seen["focused"]:
+        if self.focused != seen["focused"]:
             self.focused_at = now
         self.focused, self.visible = seen["focused"], seen["visible"]
         self.synced_at = now
@@ -102,6 +149,8 @@ class DirectoryMachine(RuleBasedStateMachine):
             now=lambda: self.loop.now, new_id=counted_ids(), change_debounce=0.5
         )
         self.links: list[Link] = []
+        self.tabs: dict[str, Tab] = {}
+        self.pinned: str | None = None
         self.departed: list[Link] = []
         self.fronts: dict[int, tuple[int, Link]] = {}
         self.sent: list[Sent] = []
@@ -141,14 +190,42 @@ class DirectoryMachine(RuleBasedStateMachine):
         return any(tab == link.chrome_tab for tab, _ in self.fronts.values())
 
     def rank(self, link: Link) -> tuple[Any, ...]:
+        tab = link.tab
         return (
-            self.active(link),
+            tab.id == self.pinned,
+            any(self.active(other) for other in tab.links),
+            any(other.focused for other in tab.links),
+            any(other.visible for other in tab.links),
+            tab.last_focused_at,
             link.focused,
-            link.visible,
-            link.focused_at,
             link.synced_at,
             link.order,
         )
+
+    def in_order(self) -> list[Tab]:
+        return sorted(self.tabs.values(), key=lambda tab: tab.order)
+
+    def views(self) -> dict[str, TabView]:
+        return {view.id: view for view in self.directory.tabs(all=True)}
+
+    def leave(self, link: Link) -> Tab:
+        """What should follow when a document leaves its tab."""
+        tab = link.tab
+        looked_at = self.loop.now if link.focused else link.focused_at
+        tab.focused_at = max(tab.focused_at, looked_at)
+        tab.links.remove(link)
+        tab.left_at, tab.asleep = self.loop.now, link.asleep
+        return tab
+
+    def move(self, link: Link, tab_id: str) -> None:
+        """What should follow when a document says which tab it is in."""
+        if link.tab.id == tab_id:
+            return
+        before = self.leave(link)
+        if not before.links:
+            del self.tabs[before.id]
+        link.tab = self.tabs.setdefault(tab_id, Tab(tab_id, before.order))
+        link.tab.links.append(link)
 
     def lose(self, link: Link) -> None:
         """What should follow when a connection goes."""
@@ -156,9 +233,17 @@ class DirectoryMachine(RuleBasedStateMachine):
         self.links.remove(link)
         self.departed.append(link)
         self.fronts = {w: front for w, front in self.fronts.items() if front[1] is not link}
+        tab = self.leave(link)
+        if not tab.links and link.doc is None:
+            del self.tabs[tab.id]
+        self.age()
         for sent in self.sent:
             if sent.link is link and sent.state is CallState.PENDING:
                 sent.state = CallState.GONE
+
+    def age(self) -> None:
+        """What time should do to tabs whose page is away."""
+        self.tabs = {k: tab for k, tab in self.tabs.items() if not tab.is_over(self.loop.now)}
 
     # What pages do
 
@@ -172,7 +257,9 @@ class DirectoryMachine(RuleBasedStateMachine):
     def connect(self) -> None:
         page = self.do(lambda: FakePage(self.directory))
         self.connected += 1
-        self.links.append(Link(page, self.connected, page.client_id, self.loop.now))
+        tab = self.tabs[page.client_id] = Tab(page.client_id, self.connected)
+        tab.links.append(Link(page, self.connected, tab, self.loop.now))
+        self.links += tab.links
 
     @precondition(lambda self: self.links)
     @rule(which=WHICH)
@@ -185,30 +272,75 @@ class DirectoryMachine(RuleBasedStateMachine):
     @precondition(lambda self: self.links)
     @rule(
         which=WHICH,
-        tab=st.sampled_from(["t1", "t2"]),
-        doc=st.sampled_from(["d1", "d2", "d3"]),
+        tab=TAB_IDS,
+        doc=DOCUMENTS,
         top=st.booleans(),
+        ago=st.sampled_from([None, 0.0, 2500.0]),
         seen=SEEN,
     )
-    def hello(self, which: int, tab: str, doc: str, top: bool, seen: dict[str, bool]) -> None:
+    def hello(
+        self, which: int, tab: str, doc: str, top: bool, ago: float | None, seen: dict[str, bool]
+    ) -> None:
         link = self.link(which)
-        others = [o for o in self.links if o is not link and o.tab == tab and o.doc is not None]
-        duplicate = any(o.doc != doc and o.top and top for o in others)
-        self.do(lambda: link.page.hello(tab, doc=doc, top=top, **seen))
-        for other in others:
-            if other.doc == doc:
-                assert other.page.closed is not None
-                assert other.page.closed[0] == 4409
-                self.lose(other)
+        self.do(lambda: link.page.hello(tab, doc=doc, top=top, focused_ago=ago, **seen))
+        link.doc, link.top = doc, top
+        if ago is not None:
+            link.focused_at = max(link.focused_at, self.loop.now - ago / 1000)
+        link.look(seen, self.loop.now)
+        is_duplicate = self.expect_claim(link, tab)
         welcome = link.page.all("welcome")[-1]
         assert welcome["clientId"] == link.page.client_id
-        assert welcome.get("reason") == ("duplicate" if duplicate else None)
-        if duplicate:
-            assert welcome["tabId"] not in {"t1", "t2", *(o.tab for o in self.links)}
+        assert welcome.get("reason") == ("duplicate" if is_duplicate else None)
+        if is_duplicate:
+            assert welcome["tabId"] not in {"t1", "t2", *self.tabs}
         else:
             assert welcome["tabId"] == tab
-        link.tab, link.doc, link.top = welcome["tabId"], doc, top
-        link.look(seen, self.loop.now)
+        self.move(link, welcome["tabId"])
+
+    def expect_claim(self, link: Link, tab_id: str) -> bool:
+        """What should become of the documents of the tab in which one says it is.
+
+        Returns:
+            Whether it is another tab in truth, since a document of this one answers.
+        """
+        tab = self.tabs.get(tab_id)
+        for other in () if tab is None else tuple(tab.links):
+            if other is link or other.doc is None:
+                continue
+            if other.doc != link.doc:
+                if not (other.top and link.top):
+                    continue
+                if not other.page.silent:
+                    return True
+                welcomes = len(link.page.all("welcome"))
+                self.pass_time(PATIENCE)
+                assert len(link.page.all("welcome")) == welcomes + 1
+            assert other.page.closed is not None
+            assert other.page.closed[0] == 4409
+            self.lose(other)
+        return False
+
+    @precondition(lambda self: self.links)
+    @rule(which=WHICH)
+    def stop_answering(self, which: int) -> None:
+        self.link(which).page.silent = True
+
+    @precondition(lambda self: any(link.doc and link.top for link in self.links))
+    @rule(which=WHICH, pause=PAUSES)
+    def reload(self, which: int, pause: float) -> None:
+        """A tab is the same one when its page is back, whatever it was before."""
+        greeted = [link for link in self.links if link.doc and link.top]
+        link = greeted[which % len(greeted)]
+        before = self.views()[link.tab.id]
+        self.disconnect(self.links.index(link))
+        self.pass_time(pause)
+        assert link.tab.id in self.tabs
+        self.connect()
+        self.hello(len(self.links) - 1, link.tab.id, "d4", True, None, {**UNSEEN})
+        after = self.views()[link.tab.id]
+        assert after.number == before.number
+        assert after.last_focused_at >= before.last_focused_at
+        assert after.connected_at == before.connected_at
 
     @precondition(lambda self: self.links)
     @rule(
@@ -233,14 +365,14 @@ class DirectoryMachine(RuleBasedStateMachine):
             self.ignored["rejected"] += len(names) - len(distinct)
 
     @precondition(lambda self: self.links)
-    @rule(which=WHICH, seq=st.integers(0, 20), seen=SEEN)
-    def state(self, which: int, seq: int, seen: dict[str, bool]) -> None:
+    @rule(which=WHICH, seq=st.integers(0, 20), seen=SEEN, asleep=st.booleans())
+    def state(self, which: int, seq: int, seen: dict[str, bool], asleep: bool) -> None:
         link = self.link(which)
-        self.do(lambda: link.page.state(seq, **seen))
+        self.do(lambda: link.page.state(seq, asleep=asleep, **seen))
         if seq <= link.seq:
             self.ignored["stale state"] += 1
         else:
-            link.seq = seq
+            link.seq, link.asleep = seq, asleep
             link.look(seen, self.loop.now)
 
     @precondition(lambda self: self.links)
@@ -252,6 +384,14 @@ class DirectoryMachine(RuleBasedStateMachine):
         self.fronts = {w: front for w, front in self.fronts.items() if front[0] != tab}
         if active:
             self.fronts[window] = (tab, link)
+
+    @rule(tab=CHROME_TABS, window=st.sampled_from([1, 2]))
+    def a_host_comes_and_goes(self, tab: int, window: int) -> None:
+        self.connect()
+        host = len(self.links) - 1
+        self.activation(host, tab, window, True)
+        self.tabs_hold_their_documents_the_main_one_first()
+        self.disconnect(host)
 
     @precondition(lambda self: self.links or self.departed)
     @rule(which=WHICH, raw=st.sampled_from([{"type": "hello"}, {"type": "brandNew"}, None, []]))
@@ -275,18 +415,20 @@ class DirectoryMachine(RuleBasedStateMachine):
                 if name in names and ns in (None, declared_ns):
                     found.setdefault(declared_ns, []).append(link)
         best = {key: max(links, key=self.rank) for key, links in found.items()}
+        winner = self.winner(best)
         try:
             route = self.directory.route(name, **narrowing)
         except PageToolsError as problem:
-            self._check_refusal(problem, scope, best)
+            self._check_refusal(problem, scope, found, winner, is_narrowed=client_id is not None)
             return
+        assert winner is not None
         assert route.name == name
         chosen = route.registration.ns
-        assert route.registration.client_id == best[chosen].page.client_id
-        assert len(best) == 1 or self.active(best[chosen]) or best[chosen].focused
+        assert route.registration.client_id == winner.page.client_id
+        assert best[chosen] is winner
         call = self.do(lambda: self.directory.start(route, {"n": 1}, timeout=timeout))
         due = None if timeout is None else self.loop.now + timeout
-        sent = Sent(call, best[chosen], due)
+        sent = Sent(call, winner, due)
         call.on_change(sent.note)
         self.sent.append(sent)
 
@@ -321,19 +463,41 @@ class DirectoryMachine(RuleBasedStateMachine):
         link, ns, name = self._declared(which)
         self._call(name, timeout, ns=ns, client_id=link.page.client_id)
 
+    def winner(self, best: dict[str, Link]) -> Link | None:
+        """Who should answer, of one for each namespace; None if nobody stands out."""
+        links = list(best.values())
+        for part in range(3):  # pinned, active, focused
+            if len(links) == 1:
+                break
+            in_front = [link for link in links if self.rank(link)[part]]
+            links = in_front or links
+        return links[0] if len(links) == 1 else None
+
     def _check_refusal(
-        self, problem: PageToolsError, scope: list[Link], best: dict[str, Link]
+        self,
+        problem: PageToolsError,
+        scope: list[Link],
+        found: dict[str, list[Link]],
+        winner: Link | None,
+        *,
+        is_narrowed: bool,
     ) -> None:
-        if not self.links:
+        away = [tab for tab in self.tabs.values() if not tab.links]
+        pinned = self.tabs.get(self.pinned or "")
+        if self.pinned and not is_narrowed and (pinned is None or not pinned.links):
+            assert isinstance(problem, TabNotFoundError)
+            assert problem.pinned
+        elif not self.links and not (is_narrowed and away):
             assert isinstance(problem, NoPageConnectedError)
         elif any(link.gone for link in scope):
             assert isinstance(problem, TabNotFoundError)
-        elif not best:
+            assert not problem.pinned
+        elif not found:
             assert isinstance(problem, ToolNotFoundError)
         else:
             assert isinstance(problem, AmbiguousToolError)
-            assert len(best) > 1
-            assert sum(self.active(link) for link in best.values()) != 1
+            strict = self.directory.strict and winner and winner.tab.id != self.pinned
+            assert winner is None or (strict and max(map(len, found.values())) > 1)
 
     def _deliver(self, link: Link, function: Callable[[], None]) -> bool:
         """Have a page say something; whether it was heard at all."""
@@ -394,6 +558,23 @@ class DirectoryMachine(RuleBasedStateMachine):
         if sent.state is CallState.PENDING:
             sent.state = CallState.CANCELLED
 
+    # What the person says
+
+    @precondition(lambda self: self.tabs)
+    @rule(which=WHICH)
+    def pin(self, which: int) -> None:
+        self.pinned = self.in_order()[which % len(self.tabs)].id
+        self.do(lambda: self.directory.pin(self.pinned))
+
+    @rule()
+    def unpin(self) -> None:
+        self.pinned = None
+        self.do(lambda: self.directory.pin(None))
+
+    @rule(strict=st.booleans())
+    def be_strict(self, strict: bool) -> None:
+        self.directory.strict = strict
+
     # Time
 
     def pass_time(self, seconds: float) -> None:
@@ -405,8 +586,9 @@ class DirectoryMachine(RuleBasedStateMachine):
                 and sent.due <= self.loop.now
             ):
                 sent.state = CallState.TIMED_OUT
+        self.age()
 
-    @rule(seconds=PAUSES)
+    @rule(seconds=PAUSES | LONG)
     def wait(self, seconds: float) -> None:
         self.pass_time(seconds)
 
@@ -441,20 +623,40 @@ class DirectoryMachine(RuleBasedStateMachine):
             for ns in {ns for link in self.links for ns in link.declared}
         }
         assert sorted(answering) == sorted((ns, link.page.client_id) for ns, link in best.items())
+        for ns, link in best.items():
+            assert self.directory.best_of(ns) == link.tab.id
 
     @invariant()
     def tabs_hold_their_documents_the_main_one_first(self) -> None:
-        expected: dict[str, list[Link]] = {}
-        for link in sorted(self.links, key=lambda link: (not link.top, link.order)):
-            expected.setdefault(link.tab, []).append(link)
+        for tab, view in zip(self.in_order(), self.directory.tabs(all=True), strict=True):
+            links = tab.sorted_links
+            assert view.id == tab.id
+            assert view.client_ids == tuple(link.page.client_id for link in links)
+            assert view.visible == any(link.visible for link in links)
+            assert view.focused == any(link.focused for link in links)
+            assert view.active == any(self.active(link) for link in links)
+            assert view.pinned == (tab.id == self.pinned)
+            assert view.last_focused_at == tab.last_focused_at
+            mute = links and all(link.page.silent for link in links)
+            states = {tab.state(self.loop.now)} | ({TabState.NOT_RESPONDING} if mute else set())
+            assert view.state in states
+
+    @invariant()
+    def tabs_that_can_be_addressed_are_numbered_without_a_gap(self) -> None:
+        expected = [
+            tab.id
+            for tab in self.in_order()
+            if tab.links or tab.state(self.loop.now) is TabState.RELOADING
+        ]
         tabs = self.directory.tabs()
-        assert {tab.id: list(tab.client_ids) for tab in tabs} == {
-            tab: [link.page.client_id for link in links] for tab, links in expected.items()
-        }
-        assert len(tabs) == len(expected)
-        for tab in tabs:
-            assert tab.focused == any(link.focused for link in expected[tab.id])
-            assert tab.active == any(self.active(link) for link in expected[tab.id])
+        assert [(tab.number, tab.id) for tab in tabs] == list(enumerate(expected))
+        with_page = [tab for tab in self.in_order() if tab.links]
+        assert self.directory.summary().tabs == len(with_page)
+        assert [client["id"] for client in self.directory.list_clients()] == [
+            tab.id for tab in self.in_order() if tab.links
+        ]
+        for number, tab_id in enumerate(expected):
+            assert self.directory.tab(number).id == self.directory.tab(tab_id).id == tab_id
 
     @invariant()
     def every_call_ends_once_and_in_the_right_way(self) -> None:
@@ -479,7 +681,7 @@ class DirectoryMachine(RuleBasedStateMachine):
         expected = {s.call.id for s in self.sent if s.state is CallState.PENDING}
         assert set(self.directory._calls._calls) == expected
         for link in self.links:
-            connection = self.directory._index.connections[link.page.client_id]
+            connection = self.directory._tabs.connections[link.page.client_id]
             assert set(connection.pending) == {
                 s.call.id for s in self.sent if s.link is link and s.call.id in expected
             }
@@ -502,13 +704,42 @@ class DirectoryMachine(RuleBasedStateMachine):
         assert self.told_for_nothing == 0
 
     def teardown(self) -> None:
-        self.do(self.directory.close)
+        try:
+            if self.connected % 2:
+                self.everybody_leaves()
+            self.do(self.directory.close)
+            for link in tuple(self.links):
+                self.lose(link)
+            self.every_call_ends_once_and_in_the_right_way()
+            self.nothing_is_pending_for_connections_that_have_gone()
+            assert self.directory.summary().clients == 0
+            self.pass_time(QUIET)  # deadlines of calls that have ended run out
+            self.nothing_is_to_be_done()
+        finally:
+            self.loop.close()
+
+    def everybody_leaves(self) -> None:
+        """And time passes: nothing is left of them."""
         for link in tuple(self.links):
+            self.do(link.page.disconnect)
             self.lose(link)
-        self.every_call_ends_once_and_in_the_right_way()
-        self.nothing_is_pending_for_connections_that_have_gone()
-        assert self.directory.summary().clients == 0
-        self.loop.close()
+        self.pass_time(ASLEEP_SECONDS + 1)
+        assert self.directory.tabs(all=True) == self.directory.list() == []
+        index, tabs = self.directory._index, self.directory._tabs
+        for left_behind in (
+            *(index._by_name, index._by_ns, tabs.connections, tabs.tabs, tabs._left),
+            *(tabs.active_tabs._front, tabs.active_tabs._window_of),
+        ):
+            assert left_behind == {}
+        self.nothing_is_to_be_done()
+
+    def nothing_is_to_be_done(self) -> None:
+        timers = self.loop._scheduled  # type: ignore[attr-defined]
+        assert [timer for timer in timers if not timer.cancelled()] == []
+        presence = self.directory._presence
+        assert presence._ageing is presence._heartbeat._timer is None
+        assert presence._heartbeat._pulses == presence._claims._open == {}
+        assert presence._claims._timers == {}
 
 
 TestDirectory = DirectoryMachine.TestCase

@@ -110,6 +110,32 @@ EXAMPLES: list[tuple[PageToolsError, str, str]] = [
     ),
 ]
 
+TABS_NOT_FOUND = [
+    (TabNotFoundError(7, {}), "no tab 7; live tabs: none"),
+    (
+        TabNotFoundError("Shop", {"t1": "Blog"}, total=900),
+        "no tab 'Shop'; live tabs: t1 \"Blog\" and 899 more",
+    ),
+    (
+        TabNotFoundError("Shop", {"t1": "Blog"}, state="reloading"),
+        "tab 'Shop' is reloading; live tabs: t1 \"Blog\"",
+    ),
+    (
+        TabNotFoundError("Shop", {}, state="gone", pinned=True),
+        "the pinned tab 'Shop' is gone (`%pagetools unpin` lets others answer); live tabs: none",
+    ),
+]
+
+
+@pytest.mark.parametrize(("error", "text"), TABS_NOT_FOUND)
+def test_a_tab_that_is_known_and_away_is_told_from_one_that_is_not_there(
+    error: TabNotFoundError, text: str
+) -> None:
+    assert str(error) == text
+    again = pickle.loads(pickle.dumps(error))
+    assert (str(again), vars(again)) == (text, vars(error))
+
+
 each_example = pytest.mark.parametrize(
     ("error", "code", "text"), EXAMPLES, ids=[type(e).__name__ for e, _, _ in EXAMPLES]
 )
@@ -145,6 +171,7 @@ def test_every_public_error_is_in_the_table_and_no_two_share_a_code() -> None:
         (ToolNotFoundError, AttributeError),
         (ToolNotFoundError, KeyError),
         (ToolWaitTimeoutError, TimeoutError),
+        (TabNotFoundError, LookupError),
         (CallTimeoutError, TimeoutError),
         (InvalidArgumentsError, ValueError),
     ],
@@ -177,7 +204,14 @@ def test_attributes_hold_what_a_program_needs() -> None:
             {"name": "x", "timeout": 3, "problem": problem},
         ),
         (AmbiguousToolError("x", [place]), {"name": "x", "candidates": (place,)}),
-        (TabNotFoundError(3, {"t": "T"}), {"selector": 3, "live": {"t": "T"}}),
+        (
+            TabNotFoundError(3, {"t": "T"}),
+            {"selector": 3, "live": {"t": "T"}, "total": 1, "state": "", "pinned": False},
+        ),
+        (
+            TabNotFoundError(3, {"t": "T"}, total=9, state="gone", pinned=True),
+            {"total": 9, "state": "gone", "pinned": True},
+        ),
         (
             InvalidArgumentsError("p", path="a", tool="n/t"),
             {"problem": "p", "path": "a", "tool": "n/t"},

@@ -1,55 +1,18 @@
-"""`index`: connections by tab, tools by name, and who would answer."""
+"""`index`: tools by name, and who would answer."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
-from pagetools_ipy.connections import Connection, Registration
 from pagetools_ipy.errors import (
     AmbiguousToolError,
     NoPageConnectedError,
     TabNotFoundError,
     ToolNotFoundError,
 )
-from pagetools_ipy.index import MAX_NAMES_IN_ERROR, ToolIndex
-from pagetools_ipy.messages import Hello, HelloFrame, HelloTab, Register, ToolDescriptor
+from pagetools_ipy.index import MAX_NAMES_IN_ERROR
 
-
-class World:
-    """An index, and short words for what happens to it."""
-
-    def __init__(self) -> None:
-        self.index = ToolIndex()
-        self._order = 0
-
-    def connect(self, client_id: str) -> Connection:
-        self._order += 1
-        connection = Connection(
-            client_id, lambda _: None, None, self._order, float(self._order), self.index.active_tabs
-        )
-        self.index.add(connection)
-        return connection
-
-    def page(self, client_id: str, tab: str, *, top: bool = True, **seen: Any) -> Connection:
-        """A connection that told which tab it is in."""
-        connection = self.connect(client_id)
-        connection.hello = Hello(HelloTab(tab, **seen), HelloFrame(top))
-        connection.look(connection.hello.tab, float(self._order))
-        self.index.move_to_tab(connection, tab)
-        return connection
-
-    def declare(self, connection: Connection, ns: str, *names: str) -> Registration:
-        tools = tuple(ToolDescriptor(name) for name in names)
-        registration = Registration(connection, Register(ns, []), tools, float(self._order))
-        self.index.declare(connection, ns, registration)
-        return registration
-
-    def found(self, name: str, **narrowing: Any) -> tuple[str, str, str]:
-        route = self.index.route(name, **narrowing)
-        return route.registration.client_id, route.registration.ns, route.name
-
+from .helpers import World
 
 # Coming and going
 
@@ -87,8 +50,7 @@ def test_nothing_stays_behind_when_everyone_has_gone() -> None:
     for number in range(5):
         world.index.remove(f"c{number}")
     index = world.index
-    assert (index.connections, index._by_tab, index._by_name, index._routes) == ({}, {}, {}, {})
-    assert (index.list(), index.tabs()) == ([], [])
+    assert (index._by_name, index._by_ns, index._routes, index.list()) == ({}, {}, {}, [])
 
 
 def test_a_route_is_remembered_until_something_changes() -> None:
@@ -99,9 +61,9 @@ def test_a_route_is_remembered_until_something_changes() -> None:
     assert world.index.route("buy").choice is world.index.route("buy").choice
     assert world.found("buy")[0] == "c2"
     one.last_focused_at = 99.0
-    world.index.touch()
+    world.index.touch(None)
     assert world.found("buy")[0] == "c1"
-    world.index.move_to_tab(one, "t3")
+    world.tabs.move(one, "t3")
     assert world.found("buy", tab="t3")[0] == "c1"
     world.index.remove("c1")
     assert world.found("buy")[0] == "c2"
@@ -200,97 +162,31 @@ def test_an_app_opened_twice_is_ambiguous_only_with_another_app() -> None:
     assert world.index.route("search", ns="shop").choice.why == "last heard from of 2"
 
 
-def test_a_tab_can_be_given_in_many_ways() -> None:
+def test_where_no_page_is_connected_a_tab_that_is_away_is_named_all_the_same() -> None:
     world = World()
-    one = world.page("c1", "t1", title="Shop", url="http://localhost/shop?q=1")
-    two = world.page("c2", "t2", title="Blog", url="http://localhost/blog")
-    tabs = world.index.tabs()
-    for selector, page in (
-        ("t1", one),
-        ("c1", one),
-        ("Shop", one),
-        ("http://localhost/shop?q=1", one),
-        ("http://localhost/shop", one),
-        ("http://localhost/s", one),
-        (0, one),
-        (-2, one),
-        (1, two),
-        (tabs[1], two),
-        ("http://localhost/", None),
-    ):
-        clients = {"c1", "c2"} if page is None else {page.client_id}
-        assert world.index.clients_of(selector) == clients, selector
-    for selector in ("shop", "localhost", "T1", "t", 2, -3, None, "", b"t1", ["t1"], 0.0, True):
-        assert world.index.clients_of(selector) == frozenset(), selector
+    world.declare(world.page("c1", "t1", title="Shop"), "shop", "buy")
+    world.index.remove("c1")
+    for narrowing in ({}, {"ns": "shop"}):
+        with pytest.raises(NoPageConnectedError):
+            world.found("buy", **narrowing)
+    for narrowing in ({"tab": "t1"}, {"client_id": "t1"}, {"tab": 0}):
+        with pytest.raises(TabNotFoundError) as raised:
+            world.found("buy", **narrowing)
+        assert (raised.value.state, raised.value.live) == ("reloading", {})
 
 
-def test_an_id_counts_before_a_title_and_a_title_before_the_start_of_a_url() -> None:
+def test_whether_one_is_strict_is_part_of_what_is_remembered() -> None:
     world = World()
-    world.page("c1", "t1", title="t2", url="http://localhost/a")
-    world.page("c2", "t2", title="http://localhost/", url="http://localhost/b")
-    world.page("c3", "t3", title="c1")
-    assert world.index.clients_of("t2") == {"c2"}
-    assert world.index.clients_of("c1") == {"c1"}
-    assert world.index.clients_of("http://localhost/") == {"c2"}
-
-
-def test_anything_with_an_id_stands_for_its_tab() -> None:
-    class Handle:
-        id: Any = "t1"
-
-    world = World()
-    world.page("c1", "t1")
-    assert world.index.clients_of(Handle()) == {"c1"}
-    Handle.id = 7
-    assert world.index.clients_of(Handle()) == frozenset()
-
-
-def test_an_empty_text_names_no_tab() -> None:
-    """Least of all one that has no title yet."""
-    world = World()
-    world.connect("c1")
-    assert world.index.clients_of("") == frozenset()
-
-
-@pytest.mark.parametrize("selector", ["t1", 0, "Shop", "http://localhost/shop"])
-def test_a_tab_is_all_its_frames_however_it_is_named(selector: object) -> None:
-    world = World()
-    world.page("c1", "t1", title="Shop", url="http://localhost/shop")
-    frame = world.page("c2", "t1", top=False, title="Pay", url="http://pay/")
-    world.declare(frame, "pay", "send")
-    assert world.index.clients_of(selector) == {"c1", "c2"}
-    assert world.found("send", tab=selector) == ("c2", "pay", "send")
-
-
-def test_a_connection_that_is_not_there_is_named_with_those_that_are() -> None:
-    world = World()
-    world.page("c1", "t1", title="Shop")
-    world.page("c2", "t1", top=False, title="Pay")
-    with pytest.raises(TabNotFoundError) as raised:
-        world.found("buy", client_id="c9")
-    assert (raised.value.selector, raised.value.live) == ("c9", {"c1": "Shop", "c2": "Pay"})
-    with pytest.raises(TabNotFoundError) as raised:
-        world.found("buy", tab="t9")
-    assert (raised.value.selector, raised.value.live) == ("t9", {"t1": "Shop"})
+    for number in range(2):
+        world.declare(world.page(f"c{number}", f"t{number}"), "shop", "buy")
+    for _ in range(2):
+        assert world.found("buy", strict=False)[0] == "c1"
+        with pytest.raises(AmbiguousToolError):
+            world.found("buy", strict=True)
+        assert world.found("buy", strict=True, tab="t0")[0] == "c0"
 
 
 # Listing
-
-
-def test_tabs_are_listed_in_the_order_in_which_they_came() -> None:
-    world = World()
-    first, second = world.connect("c1"), world.connect("c2")
-    world.index.move_to_tab(second, "t2")  # the later page says hello first
-    world.index.move_to_tab(first, "t1")
-    assert [tab.id for tab in world.index.tabs()] == ["t1", "t2"]
-
-
-def test_a_page_that_says_hello_again_keeps_its_tabs_number() -> None:
-    world = World()
-    first = world.page("c1", "t1")
-    world.page("c2", "t2")
-    world.index.move_to_tab(first, "t1")
-    assert [tab.id for tab in world.index.tabs()] == ["t1", "t2"]
 
 
 def test_the_list_marks_the_shadowed_and_puts_active_tabs_first() -> None:
@@ -300,8 +196,8 @@ def test_the_list_marks_the_shadowed_and_puts_active_tabs_first() -> None:
         world.declare(page, "shop", "buy")
     world.declare(pages[3], "blog", "post")
     pages[1].chrome_tab_id = 7
-    world.index.active_tabs.activate(7, 1, "host")
-    world.index.touch()
+    world.tabs.active_tabs.activate(7, 1, "host")
+    world.index.touch(None)
     assert [(r.client_id, r.ns, r.active_tab, r.shadowed) for r in world.index.list()] == [
         ("c1", "shop", True, False),
         ("c0", "shop", False, True),

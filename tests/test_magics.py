@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from pagetools_ipy import BridgeError, CallState, PageCall, bridge as bridges
+from pagetools_ipy import BridgeError, CallState, PageCall, bridge as bridges, tabs
 from pagetools_ipy.bridge import Bridge
-from pagetools_ipy.magics import HELP, VERBS
 from pagetools_ipy.transports import websocket
 from pagetools_ipy.transports.websocket import bind
+from pagetools_ipy.verbs import HELP, VERBS
 
 from .conftest import DEADLINE, HostedPage, NewPage, Notebook, eventually, interrupt
 from .helpers import NO_REPLY, Message, tool
@@ -178,12 +178,15 @@ def test_status_counts_what_is_connected(
     page.register("todo", "add")
     assert notebook.run("%pagetools").text.splitlines() == [
         where,
-        "1 page connected, 1 tool in 1 namespace.",
+        "1 tab connected, 1 tool in 1 namespace.",
     ]
     new_page().register("shop", "search", "buy")
+    page.hello("tab-1")
+    frame = new_page()
+    frame.hello("tab-1", doc="frame", top=False)
     assert notebook.run("%pagetools status").text.splitlines() == [
         where,
-        "2 pages connected, 3 tools in 2 namespaces.",
+        "2 tabs connected, 3 tools in 2 namespaces.",
     ]
 
 
@@ -195,9 +198,9 @@ def test_tabs_are_listed(notebook: Notebook, page: HostedPage, new_page: NewPage
     other.hello("tab-2", doc="b", title="A <b>shop</b>", url="http://localhost/shop", focused=True)
     (shown,) = notebook.run("%pagetools tabs").displays
     head, todos, shop = shown["text/plain"].splitlines()
-    assert head.split() == ["NO", "TAB", "TITLE", "URL", "SEEN", "TOOLS"]
-    assert todos.split()[:5] == ["0", "tab-1", "Todos", "http://localhost/todos", "visible"]
-    assert todos.endswith("todo/add, todo/any, todo/fail, todo/hang")
+    assert head.split() == ["NO", "TITLE", "URL", "STATE", "TOOLS", "ID"]
+    assert todos.split()[:4] == ["0", "Todos", "http://localhost/todos", "visible"]
+    assert todos.endswith("todo/add, todo/any, todo/fail, todo/hang  tab-1")
     assert "A <b>shop</b>" in shop
     assert "focused" in shop
     assert "A &lt;b&gt;shop&lt;/b&gt;" in shown["text/html"]
@@ -231,11 +234,121 @@ def test_where_nothing_is_connected_the_lists_say_so(notebook: Notebook) -> None
     assert shown["text/plain"] == "No tools are declared."
 
 
-@pytest.mark.parametrize("verb", ["tabs", "tools", "call add", "wait add", "snippet", "demo"])
+@pytest.mark.parametrize(
+    "verb",
+    [
+        *("tabs", "pin 0", "unpin", "strict", "strict off", "tools"),
+        *("call add", "wait add", "snippet", "demo"),
+    ],
+)
 def test_verbs_that_need_a_bridge_say_how_to_start_one(notebook: Notebook, verb: str) -> None:
     assert complaint(notebook, f"%pagetools {verb}") == (
         "BridgeError: the bridge is not running; start it with `%pagetools start`"
     )
+
+
+def test_tabs_that_are_away_are_listed_with_what_became_of_them(
+    notebook: Notebook, page: HostedPage, new_page: NewPage
+) -> None:
+    new_page().hello("tab-2", doc="b", title="Shop")
+    page.disconnect()
+    (shown,) = notebook.run("%pagetools tabs").displays
+    _, todos, shop = shown["text/plain"].splitlines()
+    assert todos.split()[:4] == ["0", "Todos", "http://localhost/todos", "reloading"]
+    assert shop.split()[:2] == ["1", "Shop"]
+
+
+# pin, unpin, strict
+
+
+@pytest.fixture
+def other(page: HostedPage, new_page: NewPage) -> HostedPage:
+    """The todo app in a second tab, which is looked at."""
+    other = new_page({"any": lambda _: "other"})
+    other.hello("tab-2", doc="b", title="Other todos", url="http://localhost/b", focused=True)
+    other.register("todo", "any")
+    return other
+
+
+@pytest.mark.usefixtures("other")
+@pytest.mark.parametrize(
+    "selector", ["tab-1", "Todos", '"Todos"', "http://localhost/t", "0", " 'Todos' "]
+)
+def test_the_pinned_tab_answers_until_it_is_unpinned(notebook: Notebook, selector: str) -> None:
+    assert notebook.value("%pagetools call any") == "other"
+    assert notebook.run(f"%pagetools pin {selector}").text == (
+        '"Todos" answers before all others until `%pagetools unpin`.\n'
+    )
+    assert notebook.value("%pagetools call any") == {"echo": {}}
+    assert tabs.pinned == tabs["tab-1"]
+    assert notebook.run("%pagetools unpin").text == (
+        "The tab you look at, or looked at last, answers.\n"
+    )
+    assert notebook.value("%pagetools call any") == "other"
+
+
+@pytest.mark.usefixtures("bridge")
+def test_a_tab_without_a_title_is_pinned_by_its_url(notebook: Notebook, new_page: NewPage) -> None:
+    new_page().hello("t", title="", url="http://localhost/x")
+    assert notebook.run("%pagetools pin 0").text.startswith('"http://localhost/x" answers')
+
+
+def test_a_pinned_tab_that_has_gone_is_not_replaced(
+    notebook: Notebook, page: HostedPage, other: HostedPage
+) -> None:
+    notebook.run("%pagetools pin tab-1")
+    page.disconnect()
+    assert complaint(notebook, "%pagetools call any") == (
+        "TabNotFoundError: the pinned tab 'Todos' is reloading (`%pagetools unpin` lets others "
+        'answer); live tabs: tab-2 "Other todos"'
+    )
+    assert notebook.value("%pagetools call any --tab tab-2") == "other"
+    assert len(other.calls) == 1
+
+
+@pytest.mark.usefixtures("page")
+@pytest.mark.parametrize("selector", ["nope", "7", '"to dos"'])
+def test_a_tab_that_is_not_there_cannot_be_pinned(notebook: Notebook, selector: str) -> None:
+    line = complaint(notebook, f"%pagetools pin {selector}")
+    assert line.startswith(f"TabNotFoundError: no tab {selector.strip(chr(34))!r}; live tabs: ")
+
+
+@pytest.mark.usefixtures("page")
+@pytest.mark.parametrize("line", ["pin", "pin  ", "pin a b", "pin 'a' b"])
+def test_pin_takes_one_tab(notebook: Notebook, line: str) -> None:
+    assert usage_error(notebook, f"%pagetools {line}") == (
+        "which tab? `%pagetools pin TAB`, `%pagetools tabs` lists"
+    )
+
+
+@pytest.mark.usefixtures("other")
+@pytest.mark.parametrize("on", ["strict", "strict on"])
+def test_strictness_is_turned_on_and_off(notebook: Notebook, on: str) -> None:
+    assert notebook.run(f"%pagetools {on}").text == (
+        "An app that is open in several tabs is ambiguous unless one is pinned.\n"
+    )
+    line = complaint(notebook, "%pagetools call any")
+    assert line.startswith('AmbiguousToolError: "any" is offered 2 times and the policy is strict')
+    assert notebook.value("%pagetools call any --tab tab-2") == "other"
+    assert notebook.run("%pagetools strict off").text == (
+        "Of an app in several tabs the one you look at, or looked at last, answers.\n"
+    )
+    assert notebook.value("%pagetools call any") == "other"
+
+
+@pytest.mark.usefixtures("other")
+def test_one_call_may_be_strict(notebook: Notebook) -> None:
+    line = complaint(notebook, "%pagetools call --strict any")
+    assert line.startswith("AmbiguousToolError")
+    assert notebook.value("%pagetools call any") == "other"
+    notebook.run("%pagetools pin tab-1")
+    assert echoed(notebook, "%pagetools call any --strict x=1") == {"x": 1}
+
+
+@pytest.mark.usefixtures("page")
+@pytest.mark.parametrize("word", ["of", "on off", "ON", "--on"])
+def test_strict_takes_on_or_off(notebook: Notebook, word: str) -> None:
+    assert usage_error(notebook, f"%pagetools strict {word}") == "`%pagetools strict [on|off]`"
 
 
 # call
@@ -531,8 +644,9 @@ def test_the_demo_is_shown_in_the_notebook_and_linked_to(
 
 def test_help_names_every_verb(notebook: Notebook) -> None:
     assert notebook.run("%pagetools help").text == f"{HELP}\n"
-    named = [line.split()[1] for line in HELP.splitlines() if line.startswith("%pagetools ")]
-    assert sorted(named) == sorted(VERBS)
+    lines = [line.split("  ")[0] for line in HELP.splitlines() if line.startswith("%pagetools ")]
+    assert lines[0] == "%pagetools"
+    assert sorted(line.split()[1] for line in lines[1:]) == sorted(VERBS)
 
 
 def test_a_question_mark_after_the_magic_says_where_help_is(notebook: Notebook) -> None:
@@ -553,7 +667,9 @@ def test_an_unknown_verb_is_answered_with_those_there_are(notebook: Notebook) ->
 
 
 @pytest.mark.usefixtures("bridge")
-@pytest.mark.parametrize("verb", ["start", "stop", "status", "tabs", "tools", "snippet", "demo"])
+@pytest.mark.parametrize(
+    "verb", ["start", "stop", "status", "tabs", "unpin", "tools", "snippet", "demo"]
+)
 def test_words_that_a_verb_does_not_take_are_pointed_out(notebook: Notebook, verb: str) -> None:
     assert usage_error(notebook, f"%pagetools {verb} now") == (
         "unexpected 'now'; `%pagetools help` shows what there is"

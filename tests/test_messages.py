@@ -76,12 +76,13 @@ FULL: dict[str, tuple[Raw, messages.PageMessage]] = {
                 "title": "Shop",
                 "visible": True,
                 "focused": True,
+                "lastFocusedAgo": 2500,
             },
             "frame": {"top": False},
             "client": {"name": "pagetools.js", "version": "1.0"},
         },
         Hello(
-            HelloTab("t", "d", "http://localhost/", "Shop", True, True),
+            HelloTab("t", "d", "http://localhost/", "Shop", True, True, 2500.0),
             HelloFrame(False),
             HelloClient("pagetools.js", "1.0"),
         ),
@@ -111,8 +112,11 @@ FULL: dict[str, tuple[Raw, messages.PageMessage]] = {
         ),
     ),
     "state": (
-        {"seq": 2**60, "url": "u", "title": "t", "visible": True, "focused": True},
-        State(2**60, "u", "t", True, True),
+        {
+            **{"seq": 2**60, "url": "u", "title": "t"},
+            **{"visible": True, "focused": True, "asleep": True},
+        },
+        State(2**60, "u", "t", True, True, True),
     ),
     "activation": (
         {"tab": {"chromeTabId": "7", "windowId": 1}, "active": False},
@@ -237,6 +241,7 @@ FIELD_TYPES: dict[str, dict[str, str]] = {
         "tab.title": "string",
         "tab.visible": "boolean",
         "tab.focused": "boolean",
+        "tab.lastFocusedAgo": "number or null",
         "frame": "object",
         "frame.top": "boolean",
         "client": "object",
@@ -263,6 +268,7 @@ FIELD_TYPES: dict[str, dict[str, str]] = {
         "title": "string",
         "visible": "boolean",
         "focused": "boolean",
+        "asleep": "boolean",
     },
     "activation": {
         "tab": "object",

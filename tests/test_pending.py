@@ -39,7 +39,7 @@ def start(directory: PageToolDirectory, args: Any = None, **options: Any) -> Pag
 def pending(directory: PageToolDirectory) -> int:
     """How many calls are pending, having checked that everyone agrees on it."""
     calls = directory._calls
-    connections = directory._index.connections.values()
+    connections = directory._tabs.connections.values()
     assert len(calls) == sum(len(connection.pending) for connection in connections)
     return len(calls)
 
@@ -525,7 +525,7 @@ def test_the_value_of_an_answered_call_is_not_kept_alive() -> None:
     async def scenario() -> None:
         call = start(directory)
         page.result(call.id, {"big": "value"})
-        connection = directory._index.connections[page.client_id]
+        connection = directory._tabs.connections[page.client_id]
         assert connection.ended == {call.id: None}
 
     run(scenario())

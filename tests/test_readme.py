@@ -7,8 +7,8 @@ from pathlib import Path
 
 import msgspec
 
-from pagetools_ipy import errors, limits, magics, messages
-from pagetools_ipy.directory import SUPERSEDED
+from pagetools_ipy import errors, limits, messages, verbs
+from pagetools_ipy.presence import SUPERSEDED
 from pagetools_ipy.transports import websocket
 
 README = (Path(__file__).parent.parent / "README.md").read_text("utf-8")
@@ -23,8 +23,8 @@ def rows(head: str) -> list[list[str]]:
 
 def test_every_verb_is_in_the_readme_and_in_the_help() -> None:
     listed = [re.match(r"`%pagetools (\w+)", row[0]) for row in rows("verb")]
-    assert [match[1] for match in listed if match] == list(magics.VERBS)
-    assert re.findall(r"^%pagetools (\w+)", magics.HELP, re.MULTILINE) == list(magics.VERBS)
+    assert [match[1] for match in listed if match] == list(verbs.VERBS)
+    assert re.findall(r"^%pagetools (\w+)", verbs.HELP, re.MULTILINE) == list(verbs.VERBS)
 
 
 def test_every_error_is_in_the_readme_with_its_code_and_attributes() -> None:

@@ -32,15 +32,17 @@ def page(
     name: str,
     ns: str = "shop",
     *,
+    pinned: bool = False,
     active: bool = False,
     focused: bool = False,
     visible: bool = False,
     at: float = 0.0,
+    here: bool = False,
     heard: float = 0.0,
     order: int | None = None,
 ) -> Page:
     place = ord(name[0]) if order is None else order
-    return Page(name, ns, Focus(active, focused, visible, at, heard, place))
+    return Page(name, ns, Focus(pinned, active, focused, visible, at, here, heard, place))
 
 
 # One app in several tabs
@@ -66,6 +68,12 @@ ONE_APP = [
     ),
     ([page("a", heard=2), page("b", heard=1)], "a", "last heard from of 2"),
     ([page("a", at=5, heard=2), page("b", at=5, heard=1)], "a", "last heard from of 2"),
+    ([page("a", pinned=True), page("b", active=True, focused=True)], "a", "pinned of 2"),
+    (
+        [page("a", at=5, here=True), page("b", at=5, heard=9)],
+        "a",
+        "in the frame with the keyboard of 2",
+    ),
     ([page("a"), page("b")], "b", "newest of 2"),
     ([page("a", order=2), page("b", order=1)], "a", "newest of 2"),
     (
@@ -97,6 +105,11 @@ DIFFERENT_APPS = [
         "in the active tab, of 2",
     ),
     ([page("a", focused=True), page("b", "blog")], "a", "in the focused tab, of 2"),
+    (
+        [page("a", pinned=True), page("b", "blog", active=True, focused=True)],
+        "a",
+        "in the pinned tab, of 2",
+    ),
     (
         [page("a", focused=True), page("b", "blog", visible=True, at=9), page("c", "mail")],
         "a",
@@ -168,6 +181,42 @@ def test_of_different_apps_nobody_is_guessed(candidates: list[Page]) -> None:
         assert list(raised.value.candidates) == ranked
 
 
+# The strict policy
+
+
+@pytest.mark.parametrize(
+    ("candidates", "winner"),
+    [
+        ([page("a")], "a"),
+        ([page("a", pinned=True), page("b", focused=True)], "a"),
+        ([page("a", focused=True), page("b", "blog")], "a"),
+        ([page("a", focused=True), page("b", "blog"), page("c", "blog")], "a"),
+    ],
+)
+def test_the_strict_policy_lets_answer_who_is_alone_in_its_app_or_pinned(
+    candidates: list[Page], winner: str
+) -> None:
+    for order in (candidates, candidates[::-1]):
+        assert choose("buy", order, strict=True).candidate.name == winner
+
+
+@pytest.mark.parametrize(
+    ("candidates", "rivals"),
+    [
+        ([page("a", focused=True), page("b")], ["a", "b"]),
+        ([page("a", active=True), page("b"), page("c", "blog")], ["a", "b"]),
+        ([page("a"), page("b", "blog")], ["b", "a"]),
+    ],
+)
+def test_the_strict_policy_picks_none_of_several_tabs(
+    candidates: list[Page], rivals: list[str]
+) -> None:
+    for order in (candidates, candidates[::-1]):
+        with pytest.raises(AmbiguousToolError) as raised:
+            choose("buy", order, strict=True)
+        assert [c.client_id for c in raised.value.candidates] == rivals
+
+
 def test_the_best_of_each_namespace_stands_for_it() -> None:
     a, b, c = page("a", at=1), page("b"), page("c", "blog")
     assert best_by_namespace([a, b, c]) == {"shop": a, "blog": c}
@@ -177,7 +226,8 @@ def test_the_best_of_each_namespace_stands_for_it() -> None:
 # What must hold for any candidates
 
 TIMES = st.sampled_from([0.0, 1.0, 2.0])
-FOCI = st.tuples(st.booleans(), st.booleans(), st.booleans(), TIMES, TIMES)
+FLAG = st.booleans()
+FOCI = st.tuples(FLAG, FLAG, FLAG, FLAG, TIMES, FLAG, TIMES)
 CANDIDATES = st.lists(st.tuples(st.sampled_from("xyz"), FOCI), min_size=1, max_size=6).map(
     lambda rows: [Page(str(i), ns, Focus(*focus, i)) for i, (ns, focus) in enumerate(rows)]
 )
@@ -232,13 +282,24 @@ def test_who_answers_is_the_best_of_its_own_namespace(candidates: list[Page]) ->
         assert first == max(candidates, key=lambda c: c.focus)
     elif first is not None:
         assert first == max((c for c in candidates if c.ns == first.ns), key=lambda c: c.focus)
-        assert first.focus.active or first.focus.focused
+        assert first.focus.pinned or first.focus.active or first.focus.focused
 
 
 @REPEATABLE
 @given(CANDIDATES)
 def test_nobody_is_preferred_who_is_not_looked_at(candidates: list[Page]) -> None:
     if len({c.ns for c in candidates}) > 1 and not any(
-        c.focus.active or c.focus.focused for c in candidates
+        c.focus.pinned or c.focus.active or c.focus.focused for c in candidates
     ):
         assert winner(candidates) is None
+
+
+@REPEATABLE
+@given(CANDIDATES)
+def test_the_strict_policy_answers_as_the_other_or_not_at_all(candidates: list[Page]) -> None:
+    try:
+        strict = choose("buy", candidates, strict=True).candidate
+    except AmbiguousToolError:
+        return
+    assert strict == winner(candidates)
+    assert strict.focus.pinned or [c.ns for c in candidates].count(strict.ns) == 1

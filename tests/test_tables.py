@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from html.parser import HTMLParser
 from typing import Any
 
@@ -9,6 +10,7 @@ import pytest
 
 from pagetools_ipy import PageToolDirectory
 from pagetools_ipy.tables import tabs_html, tabs_text, tools_html, tools_text
+from pagetools_ipy.views import TabState
 
 from .helpers import Clock, FakePage, counted_ids, tool
 
@@ -100,18 +102,38 @@ def test_tabs_are_shown_with_how_they_are_seen() -> None:
     shop(directory).state(1, title="Shop", url="http://localhost/shop", visible=True)
     FakePage(directory).hello("t2", doc="x", title="Mail", url="http://localhost/mail")
     FakePage(directory).hello("t3", doc="y", visible=True, focused=True, title="", url="")
+    directory.pin("t2")
     assert tabs_text(directory.tabs()) == (
-        "NO  TAB    TITLE  URL                    SEEN     TOOLS\n"
-        "0   tab-1  Shop   http://localhost/shop  visible  shop/buy, shop/list\n"
-        "1   t2     Mail   http://localhost/mail  hidden\n"
-        "2   t3                                   focused"
+        "NO  TITLE  URL                    STATE           TOOLS                ID\n"
+        "0   Shop   http://localhost/shop  visible         shop/buy, shop/list  tab-1\n"
+        "1   Mail   http://localhost/mail  hidden, pinned                       t2\n"
+        "2                                 focused                              t3"
     )
     assert cells(tabs_html(directory.tabs())) == [
-        ["no", "tab", "title", "url", "seen", "tools"],
-        ["0", "tab-1", "Shop", "http://localhost/shop", "visible", "shop/buy, shop/list"],
-        ["1", "t2", "Mail", "http://localhost/mail", "hidden", ""],
-        ["2", "t3", "", "", "focused", ""],
+        ["no", "title", "url", "state", "tools", "id"],
+        ["0", "Shop", "http://localhost/shop", "visible", "shop/buy, shop/list", "tab-1"],
+        ["1", "Mail", "http://localhost/mail", "hidden, pinned", "", "t2"],
+        ["2", "", "", "focused", "", "t3"],
     ]
+
+
+def test_a_tab_whose_page_is_away_is_shown_with_what_it_was() -> None:
+    clock = Clock()
+    directory = PageToolDirectory(now=clock, new_id=counted_ids("c"))
+    page, other = shop(directory, 1), shop(directory, 2, "Other")
+    page.disconnect()
+    other.disconnect()
+    for seconds, number, state in ((0.0, "0", "reloading"), (5.0, "", "gone")):
+        clock.now += seconds
+        row = cells(tabs_html(directory.tabs(all=True)))[1]
+        assert row == [
+            number,
+            "Shop",
+            "http://localhost/shop",
+            state,
+            "shop/buy, shop/list",
+            "tab-1",
+        ]
 
 
 def test_a_tab_without_a_title_goes_by_its_url_or_its_connection() -> None:
@@ -120,6 +142,15 @@ def test_a_tab_without_a_title_goes_by_its_url_or_its_connection() -> None:
     FakePage(directory).register("b", "y")
     lines = tools_text(directory.list()).splitlines()
     assert [line.split()[-1] for line in lines] == ["TAB", "http://localhost/a", "c2"]
+
+
+@pytest.mark.parametrize("state", list(TabState))
+def test_there_is_room_for_a_tabs_state_and_that_it_is_pinned(state: TabState) -> None:
+    directory = make_directory()
+    shop(directory)
+    directory.pin(0)
+    view = replace(directory.tab(0), state=state, visible=True)
+    assert f"{view.standing}, pinned  " in tabs_text([view])
 
 
 def test_columns_have_bounds_whatever_a_page_says() -> None:
@@ -138,9 +169,9 @@ def test_columns_have_bounds_whatever_a_page_says() -> None:
     row = lines[1]
     assert (row[35], row[36:38], row[81]) == ("…", "  ", "…")
     (head, row) = tabs_text(directory.tabs()).splitlines()
-    assert len(row) == 2 + 12 + 32 + 48 + len("hidden") + 60 + 5 * 2
-    assert head.split() == ["NO", "TAB", "TITLE", "URL", "SEEN", "TOOLS"]
-    assert row.startswith("0   " + "i" * 11 + "…  ")
+    assert len(row) == 2 + 32 + 48 + len("hidden") + 60 + 12 + 5 * 2
+    assert head.split() == ["NO", "TITLE", "URL", "STATE", "TOOLS", "ID"]
+    assert row.endswith("  " + "i" * 11 + "…")
 
 
 def test_line_breaks_in_a_pages_words_break_no_row() -> None:
@@ -160,7 +191,7 @@ def test_markup_in_a_pages_words_is_shown_and_not_obeyed(words: str) -> None:
     page.register(words, tool(words, description=words, inputSchema=schema))
     assert cells(tools_html(directory.list()))[1] == [f"{words}/{words}", words, words, words]
     tab = cells(tabs_html(directory.tabs()))[1]
-    assert tab[2:] == [words, words, "hidden", f"{words}/{words}"]
+    assert tab[1:-1] == [words, words, "hidden", f"{words}/{words}"]
 
 
 @pytest.mark.parametrize(

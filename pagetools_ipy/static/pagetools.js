@@ -27,10 +27,16 @@
 
 const VERSION = '0.1.0';
 const TAB_KEY = 'pagetools.tab';
+/** Of a frame that is asked for in vain: its id must never stand in the way of its top document's. */
+const FRAME_KEY = 'pagetools.frame';
 const MANIFEST_KEYS = ['name', 'title', 'description', 'inputSchema', 'outputSchema', 'annotations'];
 const MAX_HTML_CHARS = 2000;
 const DEBOUNCE_MS = 50;
 const PEER_WAIT_MS = 150;
+const ANSWER_WAIT_MS = 100;
+const SANDBOX_WAIT_MS = 500;
+/** On the way back, the page that is left lets go of the tab's id only after this one is shown. */
+const LET_GO_MS = 50;
 const PATIENCE_MS = 1500;
 /** Safari sends `error` and `close` in separate tasks; only a `close` that stays out means "blocked". */
 const CLOSE_FOLLOWS_MS = 1000;
@@ -45,12 +51,14 @@ const BLIND_DIAL_EVERY = 20;
 const GOOD_CONNECTION_MS = 5000;
 const ADOPT_EVERY_MS = 500;
 const ADOPT_TRIES = 40;
-/** The bridge cuts a flood off, so progress beyond a burst is thinned out to this rate. */
-const REPORT_BURST = 100;
-const REPORTS_PER_MS = 0.1;
+/** The bridge cuts a flood off, so what goes beyond a burst is thinned out to a rate, per millisecond. */
+const REPORTS = { burst: 100, rate: 0.1 };
+const STATES = { burst: 8, rate: 0.004 };
 const PAGE_HIDDEN = 4001;
-/** Close codes after which the same request gets the same answer: token, origin, superseded. */
-const FINAL_CODES = [4401, 4403, 4409];
+/** Close codes after which the same request gets the same answer: token, origin. */
+const FINAL_CODES = [4401, 4403];
+const SUPERSEDED = 4409;
+const SUPERSEDED_TIMES = 3;
 
 /**
  * A timer that ends with `signal` and, once fired, leaves nothing on it.
@@ -64,6 +72,20 @@ function after(window, ms, signal, run) {
     run();
   }, ms);
   signal.addEventListener('abort', stop, { once: true });
+}
+
+/**
+ * A function that says whether one more thing may pass now.
+ * @param {{burst: number, rate: number}} allowance @param {() => number} now
+ */
+function gate({ burst, rate }, now) {
+  let left = burst;
+  let at = now();
+  return () => {
+    left = Math.min(burst, left + (now() - at) * rate);
+    at = now();
+    return left >= 1 && left-- > 0;
+  };
 }
 
 /** @param {BrowserWindow} window */
@@ -315,17 +337,35 @@ function adoptedTools(window, signal, onChange, warn) {
 // ---- The tab and what the person sees of it --------------------------------------------------------------
 
 /**
+ * All windows of a tab, its top one first; those of another origin, too, can be listed and written to.
+ * @param {BrowserWindow} top @returns {BrowserWindow[]}
+ */
+function windowsOf(top) {
+  // A page may have a variable called `length`.
+  const frames = Array.from({ length: top.length }, (_, index) => top[index]).filter(Boolean);
+  return [top, ...frames.flatMap(windowsOf)];
+}
+
+/**
  * The tab's id: kept in sessionStorage, so that it survives a reload, and owned through a Web Lock, so that a
  * duplicated tab, which gets a copy of the storage, notices that the id is taken. The bridge has the last word.
- * A same-origin frame shares the storage: it goes by the id of its top document and never claims it.
- * @param {BrowserWindow} window @param {AbortSignal} signal
+ * A frame goes by the id that another window of its tab owns, whatever its origin. Where none owns one, it
+ * owns one itself, until it hears of a window that comes before it.
+ * @param {BrowserWindow} window
  * @param {() => void} onMove told when a frame finds itself in another tab than it thought
  */
-function tabIdentity(window, signal, onMove) {
-  const { document, navigator } = window;
-  const isTop = window.top === window;
+function tabIdentity(window, onMove) {
+  const { document, navigator, top } = window;
+  const isTop = top === window;
+  const key = isTop ? TAB_KEY : FRAME_KEY;
   let id = randomId(window);
-  let letGo = () => {};
+  /** The window that owns the id, once that is known. @type {BrowserWindow} */
+  let owner = null;
+  /** Gives up the lock, where one is held or asked for. @type {(() => void) | null} */
+  let letGo = null;
+  let answered = (_isFound) => {};
+  /** From a claim to its release. */
+  let turn = new AbortController();
 
   const storage = (use) => {
     try {
@@ -334,21 +374,22 @@ function tabIdentity(window, signal, onMove) {
       return null; // sandboxed or switched off: the id lives in memory
     }
   };
-  const store = () => storage((kept) => kept.setItem(TAB_KEY, id));
+  const store = () => storage((kept) => kept.setItem(key, id));
 
   const lock = () =>
     new Promise((resolve, reject) => {
+      const released = new Promise((release) => (letGo = () => release(undefined)));
       const hold = (held) => {
         resolve(held !== null);
-        return held && !signal.aborted && new Promise((release) => (letGo = () => release(undefined)));
+        return held && released;
       };
-      navigator.locks.request(`${TAB_KEY}:${id}`, { ifAvailable: true }, hold).catch(reject);
+      navigator.locks.request(`${key}:${id}`, { ifAvailable: true }, hold).catch(reject);
     });
 
   /** Without a secure context there are no locks, only the question whether another document has the id. */
   const askPeers = () =>
     new Promise((resolve) => {
-      const channel = new window.BroadcastChannel(TAB_KEY);
+      const channel = new window.BroadcastChannel(key);
       let owned = false;
       letGo = () => channel.close();
       channel.onmessage = ({ data }) => {
@@ -356,20 +397,67 @@ function tabIdentity(window, signal, onMove) {
         if (data?.has === id) resolve(false);
       };
       channel.postMessage({ wants: id });
-      after(window, PEER_WAIT_MS, signal, () => resolve((owned = true)));
+      after(window, PEER_WAIT_MS, turn.signal, () => resolve((owned = true)));
     });
-
-  /** The top document of a duplicated tab may take its new id after a frame has read the copied one. */
-  const followTop = ({ key, newValue }) => {
-    if (key !== TAB_KEY || !newValue || newValue === id) return;
-    id = newValue;
-    onMove();
-  };
 
   /** True when no other document has the id; also in an opaque origin, which cannot know. */
   const own = () => {
-    letGo();
+    letGo?.();
     return (navigator.locks ? lock() : askPeers()).catch(() => true);
+  };
+
+  /** Also what a frame follows, so that whichever is first after a reload knows it, or that it is taken. */
+  const keep = () => {
+    store();
+    own();
+  };
+
+  // -- among the windows of the tab
+
+  const say = (to, what) => to.postMessage({ [TAB_KEY]: what }, '*');
+  const sayToAll = (what) => {
+    for (const other of windowsOf(top)) if (other !== window) say(other, what);
+  };
+
+  /** Asks whose id it is; false when nobody says. */
+  const ask = () =>
+    new Promise((resolve) => {
+      answered = resolve;
+      sayToAll({ wanted: true });
+      // A frame that cannot keep an id over a reload leaves it to one that can.
+      const wait = storage(Boolean) ? ANSWER_WAIT_MS : SANDBOX_WAIT_MS;
+      after(window, wait, turn.signal, () => resolve(false));
+    });
+
+  /** So that all windows of a tab end up with one owner, and a frame cannot speak for its top document. */
+  const comesBefore = (source) => {
+    const windows = windowsOf(top);
+    const place = (other) => windows.indexOf(other) + 1 || Infinity;
+    return place(source) <= place(owner);
+  };
+
+  const hear = ({ data, source }) => {
+    const said = data?.[TAB_KEY];
+    if (!said || source?.top !== top) return;
+    if (said.wanted && owner === window) say(source, { id });
+    if (isTop || !said.id || typeof said.id !== 'string' || !comesBefore(source)) return;
+    const isNew = said.id !== id;
+    owner = source;
+    id = said.id;
+    answered(true);
+    if (isNew || !letGo) keep();
+    if (isNew) onMove();
+  };
+
+  const lead = () => {
+    owner = window;
+    sayToAll({ id });
+  };
+
+  const take = (next) => {
+    id = next;
+    keep();
+    lead();
   };
 
   return {
@@ -377,34 +465,42 @@ function tabIdentity(window, signal, onMove) {
     get id() {
       return id;
     },
-    async claim() {
+    /** @param {number} [pause] asking sooner would throw the page that is left out of its cache */
+    async claim(pause) {
+      turn = new AbortController();
+      const { signal } = turn;
       if (document.prerendering) {
         // What a prerendering page writes into sessionStorage is lost.
         const once = { once: true, signal };
         await new Promise((resolve) => document.addEventListener('prerenderingchange', resolve, once));
       }
-      id = storage((kept) => kept.getItem(TAB_KEY)) || id;
-      // Before anything is awaited, so that top and frames, whoever runs first, agree on a fresh id.
+      if (pause) await new Promise((resolve) => after(window, pause, signal, () => resolve(null)));
+      window.addEventListener('message', hear, { signal });
+      if (!isTop && (await ask())) return;
+      id = storage((kept) => kept.getItem(key)) || id;
       store();
-      if (!isTop) window.addEventListener('storage', followTop, { signal });
-      else if (!(await own())) {
-        id = randomId(window);
-        store();
-        await own();
-      }
+      const isFree = await own();
+      if (owner || signal.aborted) return;
+      if (isFree) lead();
+      // Another frame of the same tab may have been quicker; else the tab was duplicated.
+      else if (isTop || !(await ask())) take(randomId(window));
     },
     /** @param {string} next the bridge's decision */
     rename(next) {
-      id = next;
-      if (isTop) {
-        store();
-        own();
-      }
+      if (owner === window) take(next);
+      else id = next;
+    },
+    /** Leaves the id to whoever has it now. */
+    renew() {
+      if (owner === window) take(randomId(window));
     },
     /** Makes way for the tab's next document; stored again, as the page may have emptied its storage. */
     release() {
-      if (isTop) store();
-      letGo();
+      turn.abort();
+      if (owner) store();
+      owner = null;
+      letGo?.();
+      letGo = null;
     },
   };
 }
@@ -428,11 +524,23 @@ function watchPage(window, signal, changed) {
     types.forEach((type) => target.addEventListener(type, changed, { signal }));
   on(window, 'focus', 'blur');
   on(document, 'visibilitychange');
-  // The head, not the title: frameworks replace the title element.
-  const observer = new window.MutationObserver(changed);
-  observer.observe(document.head ?? document, { childList: true, subtree: true, characterData: true });
+  // The head, not the title: frameworks replace the title element, and some the head. SVG has no head.
+  const observe = () => {
+    const root = document.documentElement;
+    observer.disconnect();
+    observer.observe(document, { childList: true });
+    if (root) observer.observe(root, { childList: true });
+    const titled = document.head ?? root;
+    if (titled) observer.observe(titled, { childList: true, subtree: true, characterData: true });
+  };
+  const observer = new window.MutationObserver(() => {
+    observe();
+    changed();
+  });
+  observe();
   signal.addEventListener('abort', () => observer.disconnect());
-  if (navigation) {
+  // In a sandboxed frame there is an API that tells nothing.
+  if (navigation?.currentEntry) {
     on(navigation, 'currententrychange');
     return;
   }
@@ -453,23 +561,17 @@ function watchPage(window, signal, changed) {
 /**
  * An open socket and the calls that came over it.
  * @param {WebSocket} socket @param {(ns: string, name: string) => Execute} find @param {() => number} now
+ * @param {() => void} beforeAnswer tells what a tool changed in the page before it answers
  */
-function createLink(socket, find, now) {
+function createLink(socket, find, now, beforeAnswer) {
   /** @type {Map<string, AbortController>} */
   const calls = new Map();
-  let budget = REPORT_BURST;
-  let budgetAt = now();
+  const mayReport = gate(REPORTS, now);
   const link = { clientId: null, maxBytes: Infinity, post, call, cancel, drop };
 
   function post(text) {
     // A closing socket does not refuse a message, it loses it.
     if (socket.readyState === 1) socket.send(text);
-  }
-
-  function mayReport() {
-    budget = Math.min(REPORT_BURST, budget + (now() - budgetAt) * REPORTS_PER_MS);
-    budgetAt = now();
-    return budget >= 1 && budget-- > 0;
   }
 
   /** Sends progress; what the rate holds back goes out with the next report or before the answer. */
@@ -515,6 +617,7 @@ function createLink(socket, find, now) {
       text = answer({ ok: false, error: { name: 'RangeError', message: `result too large: ${over}` } });
     progress.flush();
     calls.delete(callId);
+    beforeAnswer();
     post(text);
   }
 
@@ -541,7 +644,7 @@ export function createClient({ window = globalThis, url = import.meta.url } = {}
   const { document, location, console } = window;
   const life = new AbortController();
   const docId = randomId(window);
-  const tab = tabIdentity(window, life.signal, () => link && dial());
+  const tab = tabIdentity(window, () => link && introduce(link));
   /** @type {Map<string, ToolSet>} */
   const own = new Map();
   const adopted = adoptedTools(window, life.signal, toolsChanged, warn);
@@ -564,19 +667,25 @@ export function createClient({ window = globalThis, url = import.meta.url } = {}
   let told = new Map();
   let toldPage = '';
   let seq = 0;
+  let hadFocus = false;
+  /** @type {number | undefined} */
+  let focusedAt;
   let declaredAt = -Infinity;
   let flushPlanned = false;
   let failures = 0;
+  let superseded = 0;
   let openedAt = -Infinity;
   let lostAt = -Infinity;
   let canProbe = true;
   let probesWork = false;
   let asked = false;
-  let resume = false;
+  /** While the page is put aside, what it was before. @type {{wasClosed: boolean, isLeft: boolean} | null} */
+  let aside = null;
   const said = new Set();
   let unannounced = true;
 
   const now = () => window.performance.now();
+  const mayTell = gate(STATES, now);
   const host = () => base?.host;
   const address = (path) => new URL(path, /** @type {URL} */ (base));
   const socketAddress = () => {
@@ -599,7 +708,7 @@ export function createClient({ window = globalThis, url = import.meta.url } = {}
   function toolsChanged() {
     // At once, as timers of hidden tabs are slow, unless the page keeps changing its tools.
     if (now() - declaredAt < DEBOUNCE_MS) planFlush();
-    else queueMicrotask(flush);
+    else queueMicrotask(declare);
   }
 
   function planFlush() {
@@ -611,8 +720,19 @@ export function createClient({ window = globalThis, url = import.meta.url } = {}
     });
   }
 
-  /** Sends what differs from what the connection was told. */
+  function pageChanged() {
+    queueMicrotask(tellInTurn);
+    // Once more when things have settled: focus and visibility events come in no order to rely on.
+    planFlush();
+  }
+
   function flush() {
+    declare();
+    tellInTurn();
+  }
+
+  /** Sends the tools that differ from what the connection was told. */
+  function declare() {
     if (!link) return;
     const current = sets();
     for (const ns of new Set([...told.keys(), ...current.keys()])) {
@@ -622,10 +742,28 @@ export function createClient({ window = globalThis, url = import.meta.url } = {}
       declaredAt = now();
       link.post(encode({ type: 'register', ns, url: location.href }, { tools: manifest }));
     }
+  }
+
+  /** What the person sees of the page now. */
+  function look() {
     const page = snapshot(window);
-    if (JSON.stringify(page) === toldPage) return;
+    if (page.focused || hadFocus) focusedAt = now();
+    hadFocus = page.focused;
+    return page;
+  }
+
+  /** Sends what the person sees, where it differs from what the connection was told. */
+  function tell(isAllowed = () => true) {
+    const page = look();
+    if (!link || JSON.stringify(page) === toldPage) return;
+    if (!isAllowed()) return planFlush();
     toldPage = JSON.stringify(page);
     link.post(encode({ type: 'state', seq: ++seq, ...page }));
+  }
+
+  /** For a page that may be animating its title. */
+  function tellInTurn() {
+    tell(mayTell);
   }
 
   /** @returns {Execute} */
@@ -698,15 +836,21 @@ export function createClient({ window = globalThis, url = import.meta.url } = {}
   }
 
   function greet(opened) {
-    link = createLink(opened, find, now);
+    link = createLink(opened, find, now, tell);
     asked = false;
     told = new Map();
-    const page = snapshot(window);
+    introduce(link);
+    declare();
+  }
+
+  /** Also when a frame finds itself in another tab: its calls and its connection stay as they are. */
+  function introduce(current) {
+    const page = look();
     toldPage = JSON.stringify(page);
+    const lastFocusedAgo = focusedAt === undefined ? undefined : Math.round(now() - focusedAt);
     const client = { name: 'pagetools.js', version: VERSION };
-    const about = { tab: { id: tab.id, docId, ...page }, frame: { top: tab.isTop }, client };
-    link.post(encode({ type: 'hello', ...about }));
-    flush();
+    const about = { tab: { id: tab.id, docId, ...page, lastFocusedAgo }, frame: { top: tab.isTop }, client };
+    current.post(encode({ type: 'hello', ...about }));
   }
 
   function receive(data) {
@@ -717,8 +861,10 @@ export function createClient({ window = globalThis, url = import.meta.url } = {}
       return;
     }
     if (!link) return;
-    if (message?.type === 'ping') link.post(encode({ type: 'pong', n: message.n }));
-    else if (message?.type === 'call') link.call(message);
+    if (message?.type === 'ping') {
+      tell();
+      link.post(encode({ type: 'pong', n: message.n }));
+    } else if (message?.type === 'call') link.call(message);
     else if (message?.type === 'cancel') link.cancel(message);
     else if (message?.type === 'welcome') welcomed(link, message);
     else if (message?.type === 'rejected') {
@@ -741,7 +887,7 @@ export function createClient({ window = globalThis, url = import.meta.url } = {}
   function hangUp(code = 1000, text = '') {
     if (state === 'open') {
       lostAt = now();
-      if (lostAt - openedAt > GOOD_CONNECTION_MS) failures = 0;
+      if (lostAt - openedAt > GOOD_CONNECTION_MS) failures = superseded = 0;
     }
     attempt.abort();
     socket?.close(code, text);
@@ -754,9 +900,22 @@ export function createClient({ window = globalThis, url = import.meta.url } = {}
   function socketClosed({ code, reason: given }, probed) {
     const text = `the bridge closed the connection: ${given || 'no reason given'} (${code})`;
     if (FINAL_CODES.includes(code)) rest(text);
+    else if (code === SUPERSEDED) giveWay(text);
     else if (code >= 4400) failed(text, RETRY_CAP_MS);
     else if (probed && !link) failed(`what answers on ${host()} is no bridge, or refuses this page`);
     else failed('');
+  }
+
+  /** While this page did not answer, another document of a duplicated tab got its id. */
+  function giveWay(text) {
+    hangUp();
+    superseded += 1;
+    if (superseded >= SUPERSEDED_TIMES) {
+      superseded = 0;
+      return rest(text);
+    }
+    tab.renew();
+    begin();
   }
 
   /** Plans the next attempt, then says why this one failed; '' leaves that to the next one's probe. */
@@ -779,11 +938,11 @@ export function createClient({ window = globalThis, url = import.meta.url } = {}
   async function askWhyItTakesLong(signal, probing) {
     const granted = await permission();
     if (signal.aborted || state === 'open') return;
-    if (granted === 'prompt') {
+    if (link) {
+      say('waiting to be allowed in the notebook');
+    } else if (granted === 'prompt') {
       asked = true;
       say(`the browser asks whether this page may reach ${host()}: click Allow in the browser's bar`);
-    } else if (link) {
-      say('waiting to be allowed in the notebook');
     } else {
       say(`${host()} takes long to answer; is a cell running in the notebook?`);
       probing.abort();
@@ -836,17 +995,25 @@ export function createClient({ window = globalThis, url = import.meta.url } = {}
 
   // -- the page's life
 
-  /** A page in the back/forward cache must not look connected: its socket would be open and deaf. */
-  function sleep() {
-    resume = state !== 'closed';
+  /** A page in the back/forward cache, or frozen, must not look connected: its socket would be open and deaf. */
+  function sleep({ type, persisted }) {
+    if (aside) return;
+    const isLeft = type === 'pagehide';
+    aside = { wasClosed: state === 'closed', isLeft };
+    const page = look();
+    hadFocus = false;
+    if (persisted || !isLeft) link?.post(encode({ type: 'state', seq: ++seq, ...page, asleep: true }));
     hangUp(PAGE_HIDDEN, 'the page was left');
     state = 'closed';
     tab.release();
   }
 
   function wake() {
-    identity = tab.claim();
-    if (resume) begin();
+    if (!aside) return;
+    const { wasClosed, isLeft } = aside;
+    aside = null;
+    identity = tab.claim(isLeft ? LET_GO_MS : 0);
+    if (!wasClosed) begin();
   }
 
   /** Somebody looks at the page: no need to sit out the pause. */
@@ -916,11 +1083,13 @@ export function createClient({ window = globalThis, url = import.meta.url } = {}
     start() {
       const on = (target, type, run) => target.addEventListener(type, run, { signal: life.signal });
       on(window, 'pagehide', sleep);
-      on(window, 'pageshow', (event) => event.persisted && wake());
+      on(document, 'freeze', sleep);
+      on(document, 'resume', wake);
+      on(window, 'pageshow', wake);
       on(window, 'focus', hurry);
       on(document, 'visibilitychange', hurry);
       on(document, 'securitypolicyviolation', judgePolicy);
-      watchPage(window, life.signal, planFlush);
+      watchPage(window, life.signal, pageChanged);
       adopted.keepLooking(ADOPT_TRIES);
       identity = tab.claim();
       begin();

@@ -7,9 +7,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Locator, Page
+from playwright.sync_api import Browser
 
 from ..jupyter import jupyter_server, write_notebook
+from .fronts import Notebook, open_notebook
 
 pytestmark = [pytest.mark.browser, pytest.mark.kernel]
 
@@ -34,67 +35,17 @@ def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
         yield url
 
 
-class Notebook:
-    """An open notebook whose cells are run one by one."""
-
-    def __init__(self, page: Page) -> None:
-        self.page = page
-        self.cells = page.locator(".jp-Notebook .jp-CodeCell")
-        self.run_count = 0
-
-    def start(self) -> Locator:
-        """Start the next cell; returns its output."""
-        if self.run_count == 0:
-            self._start_first()
-        else:
-            self.page.keyboard.press("Shift+Enter")
-        self.run_count += 1
-        return self.cells.nth(self.run_count - 1).locator(".jp-Cell-outputWrapper")
-
-    def _start_first(self) -> None:
-        # A front drops what is run before its kernel is connected, and shows no sign of either.
-        first = self.cells.first
-        for _ in range(30):
-            first.locator(".cm-content").click()
-            self.page.keyboard.press("Shift+Enter")
-            self.page.wait_for_timeout(1000)
-            if "[ ]" not in first.locator(".jp-InputPrompt").inner_text():
-                return
-        raise AssertionError("the first cell did not start")
-
-    def run(self) -> Locator:
-        """Run the next cell to its end; returns its output."""
-        output = self.start()
-        self.ended()
-        return output
-
-    def ended(self) -> None:
-        prompt = self.cells.nth(self.run_count - 1).locator(".jp-InputPrompt")
-        prompt.get_by_text(f"[{self.run_count}]:").wait_for(timeout=30_000)
-
-    def stop_button(self) -> None:
-        # Both fronts: the toolbar's button, which carries the command that it runs.
-        self.page.locator(
-            '[data-command="notebook:interrupt-kernel"], '
-            'jp-button[data-command*="interrupt"], [title^="Interrupt"]'
-        ).first.click()
-
-
 @pytest.mark.parametrize(
     "path", ["doc/tree/lab.ipynb", "notebooks/notebook.ipynb"], ids=["lab", "notebook"]
 )
 def test_a_person_drives_the_demo_page_from_a_notebook(
     server: str, browser: Browser, path: str
 ) -> None:
-    page = browser.new_page(viewport={"width": 1100, "height": 1000})
-    page.goto(f"{server}/{path}")
-    page.locator(".jp-Notebook .jp-CodeCell").first.wait_for(timeout=60_000)
-    page.get_by_text("Idle").first.wait_for(state="attached", timeout=60_000)
-    notebook = Notebook(page)
+    notebook = open_notebook(browser, f"{server}/{path}")
     try:
         drive(notebook)
     finally:
-        page.close()
+        notebook.page.context.close()
 
 
 def drive(notebook: Notebook) -> None:

@@ -3,7 +3,8 @@
  *
  * Time passes only in `advance()`. `bridge` says what a dial meets: 'up', 'down', 'silent' (never answers),
  * 'refusing' (answers plain requests, fails sockets) or 'blocked' (an error event and nothing after it).
- * What it cannot show: the order in which real browsers fire focus, visibility and storage events.
+ * A page made with `parent` is a frame: it shares that page's clock, and they can post to each other.
+ * What it cannot show: the order in which real browsers fire focus and visibility events.
  */
 import { setMaxListeners } from 'node:events';
 
@@ -116,6 +117,28 @@ export class FakeStorage {
   }
 }
 
+/** The window of a page as another page of its tab sees it: it may be counted, compared and written to. */
+function windowSeenBy(viewer, page) {
+  if (viewer === page) return page.window;
+  const { views } = viewer;
+  if (!views.has(page)) {
+    const deliver = (data) => page.window.emit('message', { data, source: windowSeenBy(page, viewer) });
+    const view = { postMessage: (data) => queueMicrotask(() => deliver(structuredClone(data))) };
+    Object.defineProperty(view, 'top', { get: () => windowSeenBy(viewer, page.top) });
+    views.set(page, showFrames(view, viewer, page));
+  }
+  return views.get(page);
+}
+
+function showFrames(view, viewer, { frames }) {
+  Object.defineProperty(view, 'length', { get: () => frames.length, configurable: true });
+  for (const index of Array(5).keys()) {
+    const get = () => frames[index] && windowSeenBy(viewer, frames[index]);
+    Object.defineProperty(view, index, { get });
+  }
+  return view;
+}
+
 const wire = (page) =>
   class FakeSocket extends Target {
     readyState = 0;
@@ -172,13 +195,17 @@ const wire = (page) =>
 
 /** A page and its client, not started. */
 export function fakePage(options = {}) {
-  const clock = new Clock();
+  const { parent } = options;
+  const clock = parent?.clock ?? new Clock();
   const page = { clock, bridge: 'up', sockets: [], probes: [], said: [], observers: new Set(), settle };
+  Object.assign(page, { frames: [], views: new Map(), top: parent?.top ?? page });
+  parent?.frames.push(page);
   const document = Object.assign(new Target(), {
     title: 'Todos',
     visibilityState: 'visible',
     prerendering: options.prerendering ?? false,
     hasFocus: () => page.focused,
+    documentElement: {},
     head: {},
   });
   page.focused = true;
@@ -192,7 +219,7 @@ export function fakePage(options = {}) {
     document,
     history,
     location: { href: location.href, hostname: location.hostname, protocol: location.protocol },
-    navigation: options.navigation === null ? undefined : new Target(),
+    navigation: options.navigation === null ? undefined : Object.assign(new Target(), { currentEntry: {} }),
     navigator: { locks: options.locks === null ? undefined : (options.locks ?? new FakeLocks()) },
     BroadcastChannel: options.broadcast,
     performance: { now: () => clock.now },
@@ -205,12 +232,16 @@ export function fakePage(options = {}) {
         this.changed = changed;
       }
 
-      observe() {
+      nodes = new Map();
+
+      observe(node, options) {
         page.observers.add(this);
+        this.nodes.set(node, options);
       }
 
       disconnect() {
         page.observers.delete(this);
+        this.nodes.clear();
       }
     },
     WebSocket: wire(page),
@@ -227,7 +258,6 @@ export function fakePage(options = {}) {
     window.navigator.permissions = { query: async () => ({ state: page.permission }) };
     page.permission = options.permission;
   }
-  window.top = options.frame ? {} : window;
   const storage = options.storage ?? new FakeStorage();
   Object.defineProperty(window, 'sessionStorage', {
     get() {
@@ -236,15 +266,21 @@ export function fakePage(options = {}) {
     },
   });
   page.window = window;
+  window.top = windowSeenBy(page, page.top);
+  showFrames(window, page, page);
   page.document = document;
   page.storage = storage;
   page.client = createClient({ window, url: options.script ?? 'http://127.0.0.1:9333/pagetools.js' });
   page.warnings = () => page.said.filter(({ level }) => level === 'warn').map(({ text }) => text);
   Object.defineProperty(page, 'socket', { get: () => page.sockets.at(-1) });
   page.advance = (ms) => clock.advance(ms);
+  /** Something changes right below a node ('childList'), or deeper ('subtree'). */
+  page.mutate = (node, where) => {
+    for (const observer of [...page.observers]) if (observer.nodes.get(node)?.[where]) observer.changed();
+  };
   page.retitle = (title) => {
     document.title = title;
-    for (const observer of page.observers) observer.changed();
+    page.mutate(document.head ?? document.documentElement, 'subtree');
   };
   page.welcome = (fields = {}) => page.socket.receive({ v: 1, type: 'welcome', clientId: 'c1', ...fields });
   return page;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { connectedPage, fakePage, settle, tool } from './fake-page.mjs';
+import { connectedPage, FakeLocks, fakePage, FakeStorage, settle, tool } from './fake-page.mjs';
 
 /** A started page that meets a bridge in this condition. */
 async function startedPage(bridge, options = {}) {
@@ -23,7 +23,8 @@ test('hello is the first message, and says which tab, document and frame it come
     frame: { top: true },
     client: { name: 'pagetools.js', version: '0.1.0' },
   });
-  assert.deepEqual(about, { url: 'http://127.0.0.1:8000/app', title: 'Todos', visible: true, focused: true });
+  const seen = { visible: true, focused: true, lastFocusedAgo: 0 };
+  assert.deepEqual(about, { url: 'http://127.0.0.1:8000/app', title: 'Todos', ...seen });
   assert.match(id, /^[0-9a-f]{32}$/);
   assert.match(docId, /^[0-9a-f]{32}$/);
   assert.notEqual(id, docId);
@@ -244,8 +245,8 @@ test('being offline does not keep the page from a bridge on the same machine', a
   assert.equal(page.sockets.length, 1);
 });
 
-test('a wrong token, a refused origin and a successor are final', async () => {
-  for (const code of [4401, 4403, 4409]) {
+test('a wrong token and a refused origin are final', async () => {
+  for (const code of [4401, 4403]) {
     const page = await connectedPage();
     page.socket.drop(code, 'the very reason');
     page.window.emit('focus');
@@ -259,6 +260,48 @@ test('a wrong token, a refused origin and a successor are final', async () => {
     await settle();
     assert.equal(page.sockets.length, 2);
   }
+});
+
+/** Another document has taken the place of this one. */
+async function supersede(page) {
+  page.socket.drop(4409, 'superseded');
+  await settle();
+  page.welcome();
+}
+
+test('a page that another document took the place of comes back under an id of its own', async () => {
+  const page = await connectedPage({ locks: new FakeLocks(), storage: new FakeStorage() });
+  const { tabId } = page.client.status();
+  await supersede(page);
+  const { tab } = page.socket.sent[0];
+  assert.notEqual(tab.id, tabId);
+  assert.equal(page.sockets.length, 2);
+  assert.equal(page.storage.getItem('pagetools.tab'), tab.id);
+  assert.deepEqual([...page.window.navigator.locks.held], [`pagetools.tab:${tab.id}`]);
+  assert.deepEqual([state(page), page.warnings().length], ['open', 0]);
+});
+
+test('a page that is superseded again and again rests until it is told to connect', async () => {
+  const page = await connectedPage();
+  await supersede(page);
+  await supersede(page);
+  page.socket.drop(4409, 'superseded');
+  await page.advance(60_000);
+  assert.deepEqual([state(page), page.sockets.length], ['closed', 3]);
+  assert.match(page.warnings()[0], /superseded \(4409\)/);
+  page.client.connect();
+  await settle();
+  await supersede(page);
+  assert.deepEqual([state(page), page.sockets.length], ['open', 5]);
+});
+
+test('being superseded now and then is not again and again', async () => {
+  const page = await connectedPage();
+  for (let time = 0; time < 5; time += 1) {
+    await page.advance(6000);
+    await supersede(page);
+  }
+  assert.deepEqual([state(page), page.sockets.length], ['open', 6]);
 });
 
 test('after no approval, a message too big or a flood the page takes its time', async () => {
@@ -489,6 +532,112 @@ test('a page that is not let in yet says where to allow it', async () => {
   assert.equal(state(page), 'open');
 });
 
+test('a page whose welcome comes late works meanwhile', async () => {
+  const page = await startedPage('up', { href: 'https://app.example/', permission: 'prompt' });
+  page.client.register('todo', [tool('add', () => 'added')]);
+  page.socket.receive({ type: 'ping', n: 1 });
+  page.socket.receive({ type: 'call', callId: 'k1', ns: 'todo', name: 'add' });
+  await page.advance(2500);
+  assert.deepEqual(
+    page.socket.sent.map(({ type }) => type),
+    ['hello', 'pong', 'register', 'result'],
+  );
+  assert.deepEqual(page.warnings(), ['pagetools: waiting to be allowed in the notebook']);
+  page.welcome({ tabId: page.client.status().tabId });
+  await page.advance(60_000);
+  assert.deepEqual([state(page), page.sockets.length, page.warnings().length], ['open', 1, 1]);
+});
+
+const aside = [
+  ['goes into the back/forward cache', (page) => page.window.emit('pagehide', { persisted: true })],
+  ['is frozen', (page) => page.document.emit('freeze')],
+];
+const back = [
+  ['from the cache', (page) => page.window.emit('pageshow', { persisted: true })],
+  ['resumed', (page) => page.document.emit('resume')],
+];
+
+for (const [what, leave] of aside) {
+  test(`a page that ${what} says that it is asleep, and closes`, async () => {
+    const page = await connectedPage();
+    page.retitle('left');
+    leave(page);
+    assert.deepEqual(page.socket.sent.at(-1), {
+      v: 1,
+      type: 'state',
+      seq: 1,
+      url: 'http://127.0.0.1:8000/app',
+      title: 'left',
+      visible: true,
+      focused: true,
+      asleep: true,
+    });
+    assert.equal(page.socket.closedWith.code, 4001);
+    assert.equal(page.socket.lost.length, 0);
+  });
+}
+
+test('a page that is put aside and comes back in several events does so once', async () => {
+  for (const ways of [back, back.toReversed()]) {
+    const locks = new FakeLocks();
+    const page = await connectedPage({ locks });
+    const { tabId } = page.client.status();
+    for (const [, leave] of aside) leave(page);
+    await settle();
+    assert.deepEqual([page.socket.ofType('state').length, locks.held.size], [1, 0]);
+    for (const [, come] of ways) come(page);
+    await page.advance(200);
+    assert.equal(page.sockets.length, 2);
+    assert.equal(page.socket.sent[0].tab.id, tabId);
+    assert.equal(locks.held.size, 1);
+  }
+});
+
+test('a page that is put aside again before it is back is back after the second time', async () => {
+  const locks = new FakeLocks();
+  const page = await connectedPage({ locks });
+  const { tabId } = page.client.status();
+  for (const pause of [10, 10_000]) {
+    page.window.emit('pagehide', { persisted: true });
+    await page.advance(pause);
+    page.window.emit('pageshow', { persisted: true });
+    await page.advance(10);
+  }
+  await page.advance(200);
+  assert.deepEqual(
+    page.sockets.map((socket) => socket.sent[0].tab.id),
+    [tabId, tabId],
+  );
+  assert.deepEqual([...locks.held], [`pagetools.tab:${tabId}`]);
+});
+
+test('a frozen page whose id was taken meanwhile comes back as another tab', async () => {
+  const locks = new FakeLocks();
+  const page = await connectedPage({ locks, storage: new FakeStorage() });
+  page.document.emit('freeze');
+  await settle();
+  const other = await connectedPage({ locks, storage: page.storage.copy() });
+  page.document.emit('resume');
+  await settle();
+  assert.notEqual(page.socket.sent[0].tab.id, other.socket.sent[0].tab.id);
+});
+
+test('the time a page was asleep is not time it was looked at', async () => {
+  const page = await connectedPage();
+  page.document.emit('freeze');
+  page.focused = false;
+  await page.advance(10_000);
+  page.document.emit('resume');
+  await settle();
+  assert.equal(page.socket.sent[0].tab.lastFocusedAgo, 10_000);
+});
+
+test('a page that is closed, reloaded or left for good does not say that it is asleep', async () => {
+  const page = await connectedPage();
+  page.window.emit('pagehide', { persisted: false });
+  assert.deepEqual([page.socket.ofType('state').length, page.socket.closedWith.code], [0, 4001]);
+});
+
 test('a page that goes into the back/forward cache closes its socket and reopens it on return', async () => {
   const page = await connectedPage();
   page.client.register('todo', [tool('add')]);
@@ -500,7 +649,7 @@ test('a page that goes into the back/forward cache closes its socket and reopens
   assert.deepEqual([page.sockets.length, page.probes.length], [1, 0]);
   page.document.emit('visibilitychange');
   page.window.emit('pageshow', { persisted: true });
-  await settle();
+  await page.advance(60);
   assert.equal(page.sockets.length, 2);
   assert.equal(page.socket.sent[0].tab.id, tabId);
   assert.equal(page.socket.sent[1].ns, 'todo');
@@ -529,7 +678,7 @@ test('a page that waited for its bridge comes back from the cache and looks agai
   assert.equal(page.clock.timers.size <= 1, true);
   page.bridge = 'up';
   page.window.emit('pageshow', { persisted: true });
-  await settle();
+  await page.advance(60);
   assert.equal(page.socket.sent[0].type, 'hello');
 });
 

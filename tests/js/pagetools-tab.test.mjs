@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { connectedPage, fakeBroadcast, FakeLocks, fakePage, FakeStorage, settle } from './fake-page.mjs';
+import { fakeBroadcast, FakeLocks, fakePage, FakeStorage, settle } from './fake-page.mjs';
 
 const idOf = (page) => page.client.status().tabId;
 const sentIds = (page) => page.sockets.map((socket) => socket.sent[0].tab.id);
@@ -51,8 +51,23 @@ test("the lock is held for the document's life, and let go in the back/forward c
   await settle();
   assert.equal(locks.held.size, 0);
   page.window.emit('pageshow', { persisted: true });
-  await settle();
+  await page.advance(60);
   assert.deepEqual([...locks.held], [name]);
+});
+
+test('a page that comes back leaves the page before it a moment to let go of the id', async () => {
+  const browser = { storage: new FakeStorage(), locks: new FakeLocks() };
+  const first = await started(browser);
+  const id = idOf(first);
+  first.window.emit('pagehide', { persisted: true });
+  await settle();
+  const second = await started(browser);
+  first.window.emit('pageshow', { persisted: true });
+  await first.advance(30);
+  second.window.emit('pagehide', { persisted: true });
+  await first.advance(60);
+  assert.deepEqual([idOf(first), idOf(second)], [id, id]);
+  assert.equal(first.sockets.length, 2);
 });
 
 test('a cached page whose id was taken meanwhile comes back as another tab', async () => {
@@ -62,7 +77,7 @@ test('a cached page whose id was taken meanwhile comes back as another tab', asy
   await settle();
   const other = await started({ storage: page.storage.copy(), locks });
   page.window.emit('pageshow', { persisted: true });
-  await settle();
+  await page.advance(60);
   assert.notEqual(idOf(page), idOf(other));
   assert.equal(page.socket.sent[0].tab.id, idOf(page));
 });
@@ -120,52 +135,6 @@ test('locks that refuse to work are no reason to stay away', async () => {
   assert.equal(page.sockets.length, 1);
 });
 
-test("a frame shares its top document's id without claiming it", async () => {
-  const browser = { storage: new FakeStorage(), locks: new FakeLocks() };
-  const top = await started(browser);
-  const frame = await started({ ...browser, frame: true });
-  assert.equal(idOf(frame), idOf(top));
-  assert.deepEqual(frame.socket.sent[0].frame, { top: false });
-  assert.equal(browser.locks.held.size, 1);
-  frame.window.emit('pagehide', { persisted: false });
-  await settle();
-  assert.equal(browser.locks.held.size, 1);
-});
-
-test('a frame that runs before its top document leaves it an id', async () => {
-  const browser = { storage: new FakeStorage(), locks: new FakeLocks() };
-  const frame = await started({ ...browser, frame: true });
-  const top = await started(browser);
-  assert.equal(idOf(top), idOf(frame));
-});
-
-test('a frame that starts together with its top document has the same fresh id', async () => {
-  for (const order of [
-    [true, false],
-    [false, true],
-  ]) {
-    const browser = { storage: new FakeStorage(), locks: new FakeLocks() };
-    const pages = order.map((frame) => fakePage({ ...browser, frame }));
-    for (const page of pages) page.client.start();
-    await settle();
-    assert.equal(idOf(pages[0]), idOf(pages[1]));
-  }
-});
-
-test('a frame of a duplicated tab moves along when its top document takes a new id', async () => {
-  const locks = new FakeLocks();
-  const original = await started({ storage: new FakeStorage(), locks });
-  const storage = original.storage.copy();
-  const frame = await started({ storage, locks, frame: true });
-  assert.equal(idOf(frame), idOf(original));
-  const duplicate = await started({ storage, locks });
-  frame.window.emit('storage', { key: 'other', newValue: 'x' });
-  frame.window.emit('storage', { key: 'pagetools.tab', newValue: storage.getItem('pagetools.tab') });
-  await settle();
-  assert.deepEqual(sentIds(frame), [idOf(original), idOf(duplicate)]);
-  assert.equal(frame.sockets[0].closedWith.code, 1000);
-});
-
 test('a prerendered page takes its id and connects when it is shown', async () => {
   const page = await started({ prerendering: true });
   await page.advance(5000);
@@ -190,14 +159,31 @@ test("the id the bridge gives is the tab's from then on", async () => {
   assert.equal(reloaded.socket.sent[0].tab.id, 'given');
 });
 
-test("a frame does not write the id it is given over its top document's", async () => {
-  const browser = { storage: new FakeStorage(), locks: new FakeLocks() };
-  const top = await started(browser);
-  const frame = await started({ ...browser, frame: true });
-  frame.welcome({ tabId: 'given' });
+test('an id that the bridge gives later counts as well', async () => {
+  const page = await started({ storage: new FakeStorage() });
+  page.welcome({ tabId: 'first' });
+  page.welcome({ clientId: 'c1', tabId: 'second' });
   await settle();
-  assert.equal(idOf(frame), 'given');
-  assert.equal(browser.storage.getItem('pagetools.tab'), idOf(top));
+  assert.equal(idOf(page), 'second');
+  assert.equal(page.storage.getItem('pagetools.tab'), 'second');
+  assert.equal(page.sockets.length, 1);
+});
+
+test('an id given up while its lock is asked for is not held', async () => {
+  const locks = new FakeLocks();
+  const page = fakePage({ locks });
+  page.client.start();
+  page.window.emit('pagehide', { persisted: true });
+  await settle();
+  assert.equal(locks.held.size, 0);
+  const storage = new FakeStorage();
+  storage.setItem('pagetools.tab', 'taken');
+  locks.held.add('pagetools.tab:taken');
+  const duplicate = fakePage({ locks, storage });
+  duplicate.client.start();
+  duplicate.window.emit('pagehide', { persisted: true });
+  await settle();
+  assert.deepEqual([...locks.held], ['pagetools.tab:taken']);
 });
 
 test('a page that empties its storage keeps its id over a reload', async () => {
@@ -207,111 +193,4 @@ test('a page that empties its storage keeps its id over a reload', async () => {
   page.window.emit('pagehide', { persisted: false });
   await settle();
   assert.equal(idOf(await started(browser)), idOf(page));
-});
-
-test('a new title is told once, after the burst', async () => {
-  const page = await connectedPage();
-  for (const title of ['1', '2', '3']) page.retitle(title);
-  assert.equal(page.socket.ofType('state').length, 0);
-  await page.advance(60);
-  assert.deepEqual(page.socket.ofType('state'), [
-    {
-      v: 1,
-      type: 'state',
-      seq: 1,
-      url: 'http://127.0.0.1:8000/app',
-      title: '3',
-      visible: true,
-      focused: true,
-    },
-  ]);
-});
-
-test('what changes back within the burst is not told', async () => {
-  const page = await connectedPage();
-  page.retitle('other');
-  page.retitle('Todos');
-  page.window.emit('blur');
-  await page.advance(60);
-  assert.equal(page.socket.ofType('state').length, 0);
-});
-
-test('focus is asked of the document, whatever the events say', async () => {
-  const page = await connectedPage();
-  page.window.emit('blur');
-  await page.advance(60);
-  assert.equal(page.socket.ofType('state').length, 0, 'a click into a frame blurs the page');
-  page.focused = false;
-  page.window.emit('blur');
-  await page.advance(60);
-  page.focused = true;
-  page.window.emit('focus');
-  await page.advance(60);
-  assert.deepEqual(
-    page.socket.ofType('state').map(({ seq, focused }) => [seq, focused]),
-    [
-      [1, false],
-      [2, true],
-    ],
-  );
-});
-
-test('a tab that is hidden says so', async () => {
-  const page = await connectedPage();
-  page.document.visibilityState = 'hidden';
-  page.document.emit('visibilitychange');
-  await page.advance(60);
-  assert.equal(page.socket.ofType('state')[0].visible, false);
-});
-
-test('a change of address is told through the Navigation API', async () => {
-  const page = await connectedPage();
-  page.window.history.pushState(null, '', 'http://127.0.0.1:8000/app/2');
-  page.window.navigation.emit('currententrychange');
-  await page.advance(60);
-  assert.equal(page.socket.ofType('state')[0].url, 'http://127.0.0.1:8000/app/2');
-});
-
-test('without the Navigation API the history tells of changes, and still works', async () => {
-  const page = await connectedPage({ navigation: null });
-  for (const name of ['pushState', 'replaceState']) {
-    page.window.history[name](null, '', `http://127.0.0.1:8000/${name}`);
-    await page.advance(60);
-    assert.equal(page.socket.ofType('state').at(-1).url, `http://127.0.0.1:8000/${name}`);
-  }
-  for (const type of ['popstate', 'hashchange']) {
-    page.window.location.href = `http://127.0.0.1:8000/#${type}`;
-    page.window.emit(type);
-    await page.advance(60);
-    assert.equal(page.socket.ofType('state').at(-1).url, `http://127.0.0.1:8000/#${type}`);
-  }
-});
-
-test('on a new connection hello tells the state, and numbers go on', async () => {
-  const page = await connectedPage();
-  page.retitle('one');
-  await page.advance(60);
-  page.socket.drop();
-  page.retitle('two');
-  await page.advance(200);
-  assert.equal(page.socket.sent[0].tab.title, 'two');
-  assert.equal(page.socket.ofType('state').length, 0);
-  page.retitle('three');
-  await page.advance(60);
-  assert.equal(page.socket.ofType('state')[0].seq, 2);
-});
-
-test('changes while there is no connection are not kept for later', async () => {
-  const page = fakePage();
-  page.bridge = 'down';
-  page.client.start();
-  await page.advance(100);
-  page.retitle('unseen');
-  await page.advance(5000);
-  page.bridge = 'up';
-  await page.advance(3100);
-  assert.deepEqual(
-    page.socket.sent.map(({ type }) => type),
-    ['hello'],
-  );
 });

@@ -294,6 +294,8 @@ class Page:
             self._news.notify_all()
         if message["type"] == "call":
             self._answer(message)
+        elif message["type"] == "ping":
+            self.say("pong", n=message["n"])
 
     def _answer(self, call: Message) -> None:
         try:

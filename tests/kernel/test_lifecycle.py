@@ -115,7 +115,12 @@ def test_starting_and_stopping_many_times_leaves_nothing_behind(kernel: Kernel, 
     kernel.run(cycle * 2)
     before = kernel.value(count)
     kernel.run(cycle * 20)
-    eventually(lambda: bool(kernel.value(count) == before), f"files, threads, tasks: {before}")
+
+    def is_level() -> bool:
+        return all(now <= then for now, then in zip(kernel.value(count), before, strict=True))
+
+    # ipykernel keeps a socket for each thread that sent something, for ten seconds after its end.
+    eventually(is_level, f"files, threads, tasks: {before}", timeout=25)
 
 
 def test_the_bridge_can_move_to_the_other_host(
@@ -142,7 +147,7 @@ def test_the_status_says_what_runs_and_who_is_connected(
     assert "No page is connected" in alone
     new_page(port)
     new_page(port, ns="other")
-    assert "2 pages connected" in kernel.run("%pagetools status").stdout
+    assert "2 tabs connected" in kernel.run("%pagetools status").stdout
     kernel.run("%pagetools stop")
     assert "not running" in kernel.run("%pagetools status").stdout
 

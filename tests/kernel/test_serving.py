@@ -14,7 +14,7 @@ pytestmark = [pytest.mark.kernel, pytest.mark.timeout(180)]
 TABS = """
 from pagetools_ipy import bridge as _b
 _d = _b.current().directory
-sorted((t.title, list(t.tools)) for t in _b.current().host.run(_d.tabs) if t.title)
+sorted((t.title, list(t.tools)) for t in _b.current().host.run(_d.tabs) if t.frames and t.title)
 """
 
 

@@ -1,0 +1,1 @@
+// Served as slowly as a test wants its page to load.
