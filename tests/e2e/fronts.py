@@ -27,6 +27,9 @@ class Notebook:
         # A front drops what is run before its kernel is connected, and shows no sign of either.
         first = self.cells.first
         for _ in range(30):
+            # JupyterLab asks which kernel is meant when its own had not come back after a reload.
+            for button in self.page.locator("dialog .jp-mod-accept").all():
+                button.click()
             first.locator(".cm-content").click()
             self.page.keyboard.press("Shift+Enter")
             self.page.wait_for_timeout(1000)

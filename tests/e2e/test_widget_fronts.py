@@ -80,6 +80,7 @@ class Desk:
     def restart_kernel(self) -> None:
         """Press the toolbar's button and confirm."""
         page = self.notebook.page
+        page.get_by_text("Idle").first.wait_for(state="attached", timeout=60_000)
         page.locator(
             '[data-command="kernelmenu:restart"], jp-button[data-command*="restart-kernel"], '
             '[title^="Restart the kernel"]'
