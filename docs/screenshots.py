@@ -147,13 +147,14 @@ async def tabs(name: str, theme: str) -> None:
 
 
 async def busy(name: str) -> None:
-    async with notebook(PANEL, (900, 1400), "JupyterLab Light") as opened:
+    async with notebook(PANEL, (900, 1500), "JupyterLab Light") as opened:
         await opened.run(0)
         await opened.open_tab("Holiday")
         groceries = await opened.open_tab("Groceries")
         await groceries.evaluate("lookAt(true)")
         await groceries.evaluate("lookAt(false)")
         await opened.run(1)
+        await opened.panel.get_by_role("searchbox").fill("add")
         card = opened.panel.locator(".pt-card").filter(has_text="Groceries")
         await card.locator(".pt-opener").click()
         await card.get_by_role("button", name="Call add_todo…").click()

@@ -104,7 +104,7 @@ class Connection:
     @property
     def apps(self) -> tuple[App, ...]:
         """What it declares, by name."""
-        return tuple(App(r.ns, tuple(r.by_name), r.digest[:8]) for r in self.registrations.values())
+        return tuple(registration.app for registration in self.registrations.values())
 
     def greet(self, hello: Hello, now: float) -> None:
         """Note who the page says it is."""
@@ -237,6 +237,8 @@ class TabRecord:
         """What its documents declare, or declared last; one entry a namespace."""
         if not self.documents:
             return self._apps
+        if len(self.documents) == 1:
+            return next(iter(self.documents.values())).apps
         by_ns: dict[str, App] = {}
         for connection in self.sorted_documents:
             for app in connection.apps:
@@ -328,6 +330,7 @@ class Registration:
         self.tools = tools
         self.by_name = {tool.name: tool for tool in tools}
         self.digest = digest(tools)
+        self.app = App(message.ns, tuple(self.by_name), self.digest[:8])
         self.hash = message.hash
         self.hint = message.tab
         self.source = message.source

@@ -11,7 +11,7 @@ import logging
 import secrets
 import time
 from collections import Counter
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from . import messages
@@ -309,16 +309,20 @@ class PageToolDirectory:
         """Identifiers of the connections of one tab, given as in `call`; empty if it is gone."""
         return self._tabs.clients_of(tab)
 
-    def tabs(self, *, all: bool = False, only: Collection[str] | None = None) -> Tabs:
+    def tabs(self, *, all: bool = False) -> Tabs:
         """Every tab that can be addressed, in the order in which they first came.
 
         A tab that reloads keeps its place.
 
         Args:
             all: Also those that are asleep or just gone.
-            only: Of these identifiers alone; None for every one.
         """
-        return [view for view in self._tabs.views(only) if all or view.number is not None]
+        return [view for view in self._tabs.views() if all or view.number is not None]
+
+    def glance(self, tab_ids: Iterable[str]) -> Tabs:
+        """Those of these tabs that are known, without their numbers: costs the same however
+        many others there are."""
+        return self._tabs.glance(tab_ids)
 
     def tab(self, selector: object) -> TabView:
         """One tab, given as in `call`; its page may be away.
@@ -326,7 +330,7 @@ class PageToolDirectory:
         Raises:
             TabNotFoundError: If it is not known, or not any more.
         """
-        return self._tabs.views({self._tabs.find(selector).id})[0]
+        return self._tabs.view(self._tabs.find(selector))
 
     def list_clients(self) -> Clients:
         """The connected tabs in plain JSON: for each ``id``, ``url``, ``title``, ``visible``,

@@ -194,12 +194,15 @@ class ToolIndex:
 
     def best_of(self, ns: str) -> Registration | None:
         """The registration that stands for a namespace; None if nobody declares it."""
-        holders = self._by_ns.get(ns)
+        holders = list(self._by_ns.get(ns, {}).values())
         if not holders:
             return None
-        in_front = max(r.connection.tab.attention for r in holders.values())
-        best = [r for r in holders.values() if r.connection.tab.attention == in_front]
-        return max(best, key=lambda r: r.focus)
+        attention = [holder.connection.tab.attention for holder in holders]
+        best = max(attention)
+        if attention.count(best) == 1:
+            return holders[attention.index(best)]
+        tied = (h for h, its in zip(holders, attention, strict=True) if its == best)
+        return max(tied, key=lambda holder: holder.focus)
 
 
 K = TypeVar("K")

@@ -170,7 +170,7 @@ class Panel:
             return {}
         known = {tab["id"]: tab for tab in self.state["tabs"]}
         only = None if self._all_dirty else self._dirty
-        now = {tab.id: view.tab_state(tab) for tab in self._directory.tabs(all=True, only=only)}
+        now = self._look(known, only)
         gone = [key for key in (known if only is None else only) if key in known and key not in now]
         if only is not None and (gone or any(_moved(known.get(key), now[key]) for key in now)):
             self._all_dirty = True  # tabs come and go seldom: then every number is looked at
@@ -189,6 +189,15 @@ class Panel:
         if answers:
             delta["answers"] = answers
         return delta
+
+    def _look(self, known: Json, only: set[str] | None) -> Json:
+        """The tabs as they are now, by id."""
+        if only is None:
+            return {tab.id: view.tab_state(tab) for tab in self._directory.tabs(all=True)}
+        looked_at = {tab.id: view.tab_state(tab) for tab in self._directory.glance(only)}
+        for key, tab in looked_at.items():
+            tab["number"] = known.get(key, {}).get("number")
+        return looked_at
 
     def _is_dirty(self, tab_id: str) -> bool:
         return self._all_dirty or tab_id in self._dirty

@@ -6,6 +6,7 @@ Names only: what takes more room is asked for when it is looked at.
 
 from __future__ import annotations
 
+import itertools
 import json
 import reprlib
 from typing import Any
@@ -20,7 +21,20 @@ from .views import TabView
 
 Json = dict[str, Any]
 
-_BRIEF = reprlib.Repr()
+
+class _Brief(reprlib.Repr):
+    def repr_dict(self, value: dict[Any, Any], level: int) -> str:
+        """In the order of the keys, unlike the library's."""
+        if level <= 0:
+            return "{...}"
+        shown = [
+            f"{self.repr1(key, level - 1)}: {self.repr1(item, level - 1)}"
+            for key, item in itertools.islice(value.items(), self.maxdict)
+        ]
+        return f"{{{', '.join(shown + ['...'] * (len(value) > self.maxdict))}}}"
+
+
+_BRIEF = _Brief()
 _BRIEF.maxlevel, _BRIEF.maxstring, _BRIEF.maxother = 3, 80, 120
 """Looks at the beginning of a value only: it may be of many megabytes."""
 

@@ -5,7 +5,7 @@ Knows connections and tabs. Does not know tools or messages.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Iterable
 
 from .active_tabs import ActiveTabs
 from .connections import Connection, TabRecord
@@ -248,15 +248,24 @@ class TabIndex:
         now = self._now()
         return [tab for tab in self.in_order() if tab.state(now) in _NUMBERED]
 
-    def views(self, only: Collection[str] | None = None) -> list[TabView]:
-        """Snapshot of every tab, or of those with these identifiers alone, in order."""
+    def views(self) -> list[TabView]:
+        """Snapshot of every tab, in order."""
         now, number, views = self._now(), 0, []
         for tab in self.in_order():
             is_numbered = tab.state(now) in _NUMBERED
-            if only is None or tab.id in only:
-                views.append(tab.view(number if is_numbered else None, now))
+            views.append(tab.view(number if is_numbered else None, now))
             number += is_numbered
         return views
+
+    def view(self, tab: TabRecord) -> TabView:
+        """Snapshot of one tab."""
+        numbered = self.numbered()
+        return tab.view(numbered.index(tab) if tab in numbered else None, self._now())
+
+    def glance(self, tab_ids: Iterable[str]) -> list[TabView]:
+        """Snapshot of some tabs, without their numbers, for which all would be looked at."""
+        now = self._now()
+        return [self.tabs[key].view(None, now) for key in tab_ids if key in self.tabs]
 
     def clients_of(self, selector: object) -> frozenset[str]:
         """Identifiers of the connections of the tabs that fit; empty if there is none."""

@@ -312,10 +312,16 @@ def test_a_tab_that_is_asleep_or_gone_has_no_number() -> None:
         (TabState.CONNECTED, 0),
         (TabState.NOT_RESPONDING, 1),
     ]
-    assert [(view.id, view.number) for view in world.tabs.views({"t0", "t3"})] == [
-        ("t0", None),
-        ("t3", 1),
-    ]
+    assert world.tabs.view(world.tabs.tabs["t0"]).number is None
+    assert world.tabs.view(world.tabs.tabs["t3"]).number == 1
+
+
+def test_some_tabs_are_looked_at_without_looking_at_the_others() -> None:
+    world = World()
+    for number in range(3):
+        world.page(f"c{number}", f"t{number}")
+    seen = world.tabs.glance(["t2", "t0", "no such tab"])
+    assert [(view.id, view.number) for view in seen] == [("t2", None), ("t0", None)]
 
 
 def test_only_the_latest_tabs_that_left_are_kept() -> None:
