@@ -1,4 +1,4 @@
-"""Tab completion after ``%pagetools``: verbs, tools, argument names.
+"""Tab completion after ``%pagetools``: verbs, tools, argument names, tabs.
 
 Knows IPython's completer, whose matcher API is provisional; where it is missing there is no
 completion and nothing else changes.
@@ -68,11 +68,16 @@ def _matcher(verbs: list[str]) -> Callable[..., Any]:
 def _options(before: list[str], verbs: list[str]) -> list[str]:
     """What may come after these words."""
     from .arguments import quote_word
+    from .browser_tabs import tabs
     from .callables import tools
 
     if not before:
         return verbs
     verb, *words = before
+    if before[-1] == "--tab" or before == ["pin"]:
+        return [quote_word(tab.title or tab.id) for tab in tabs]
+    if before == ["strict"]:
+        return ["on", "off"]
     rest = _without_options(words)
     if verb not in ("call", "wait"):
         return []
@@ -94,7 +99,7 @@ def _without_options(words: list[str]) -> list[str]:
     takes_value = False
     for word in words:
         if word.startswith("--"):
-            takes_value = "=" not in word and word != "--no-validate"
+            takes_value = "=" not in word and word not in ("--no-validate", "--strict")
         elif takes_value:
             takes_value = False
         else:

@@ -13,6 +13,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from .calls import CallState, PageCall
+from .errors import PageToolError
 from .messages import ToolDescriptor
 from .results import Image, ToolResult
 from .schema import InputSchema, describe_parameters
@@ -99,7 +100,14 @@ def _note(call: PageCall) -> str:
     if call.state is CallState.PENDING:
         return ""
     error = call.error
-    return shorten(_BRIEF.repr(call.result()) if error is None else str(error), MAX_NOTE_CHARS)
+    return shorten(_BRIEF.repr(call.result()) if error is None else _words(error), MAX_NOTE_CHARS)
+
+
+def _words(error: BaseException) -> str:
+    """What went wrong; which tool it was in which tab is shown beside it."""
+    if isinstance(error, PageToolError):
+        return f"{error.name}: {error.page_message}"
+    return str(error)
 
 
 def tool_details(ns: str, tool: ToolDescriptor) -> Json:
@@ -121,7 +129,7 @@ def outcome(call: PageCall) -> Json:
     """How a finished call ended, with as much of its value as can be looked at."""
     shown: Json = {"ms": round(call.duration * 1000, 1)}
     if call.error is not None:
-        return {**shown, "ok": False, "error": shorten(str(call.error), 1000)}
+        return {**shown, "ok": False, "error": shorten(_words(call.error), 1000)}
     text, images = _preview(call.result())
     return {**shown, "ok": True, "value": clean(text, MAX_VALUE_CHARS), "images": images}
 

@@ -218,3 +218,20 @@ def test_after_unloading_nothing_is_offered(notebook: Notebook) -> None:
     assert "%pagetools start" not in notebook.completions("%pagetools sta")
     notebook.run("%load_ext pagetools_ipy")
     assert "%pagetools start" in notebook.completions("%pagetools sta")
+
+
+@pytest.mark.usefixtures("page")
+@pytest.mark.parametrize("before", ["pin", "call --tab", "call add_todo --tab"])
+def test_tabs_are_offered_where_one_is_meant(
+    notebook: Notebook, new_page: NewPage, before: str
+) -> None:
+    new_page().hello("tab-2", doc="doc-2", title="My shop")
+    lines = sorted(notebook.completions(f"%pagetools {before} "))
+    assert lines == [f"%pagetools {before} {tab}" for tab in ('"My shop"', "Todos")]
+
+
+@pytest.mark.usefixtures("page")
+def test_an_option_that_takes_no_value_leaves_the_tool_to_be_named(notebook: Notebook) -> None:
+    assert "%pagetools call --strict clear" in offered(notebook, "%pagetools call --strict c")
+    words = sorted(notebook.completions("%pagetools strict o"))
+    assert words == ["%pagetools strict off", "%pagetools strict on"]

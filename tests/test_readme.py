@@ -69,5 +69,7 @@ def test_the_close_codes_are_those_of_the_code() -> None:
 
 
 def test_the_pictures_exist() -> None:
-    for path in re.findall(r"!\[[^]]*]\(([^)]+)\)", README):
+    pictures = re.findall(r'!\[[^]]*]\(([^)]+)\)|(?:src|srcset)="(docs/[^"]+)"', README)
+    assert len(pictures) >= 4
+    for path in (markdown or html for markdown, html in pictures):
         assert (Path(__file__).parent.parent / path).is_file()
