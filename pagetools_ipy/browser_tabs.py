@@ -43,20 +43,27 @@ class Tab:
         self.id = view.id
 
     def _view(self) -> TabView:
+        self._seen = self._ask() or replace(
+            self._seen,
+            state=TabState.GONE,
+            number=None,
+            visible=False,
+            focused=False,
+            active=False,
+            frames=(),
+        )
+        return self._seen
+
+    def _ask(self) -> TabView | None:
+        """How it is; None if it is not known any more. Fails where a cell blocks the bridge."""
         try:
             bridge = self._source()
-            self._seen = bridge.host.run(lambda: bridge.directory.tab(self))
-        except (BridgeError, TabNotFoundError):
-            self._seen = replace(
-                self._seen,
-                state=TabState.GONE,
-                number=None,
-                visible=False,
-                focused=False,
-                active=False,
-                frames=(),
-            )
-        return self._seen
+        except BridgeError:
+            return None
+        try:
+            return bridge.host.run(lambda: bridge.directory.tab(self))
+        except TabNotFoundError:
+            return None
 
     @property
     def state(self) -> TabState:
@@ -179,9 +186,10 @@ class Tabs:
 
     def _views(self, *, all: bool = False) -> list[TabView]:
         try:
-            return self._ask(lambda directory: directory.tabs(all=all))
-        except BridgeError:
+            self._source()
+        except BridgeError:  # not running; one that a cell blocks is another matter
             return []
+        return self._ask(lambda directory: directory.tabs(all=all))
 
     def _tab(self, view: TabView) -> Tab:
         return Tab(self._source, view)
@@ -209,8 +217,12 @@ class Tabs:
 
     def __contains__(self, selector: object) -> bool:
         try:
+            self._source()
+        except BridgeError:
+            return False
+        try:
             return self._ask(lambda directory: directory.tab(selector)).number is not None
-        except (BridgeError, TabNotFoundError):
+        except TabNotFoundError:
             return False
 
     @property

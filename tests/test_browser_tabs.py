@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import copy
 import pickle
+import threading
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from pagetools_ipy import bridge as bridges, browser_tabs
+from pagetools_ipy import bridge as bridges, browser_tabs, host as hosts, tabs
 from pagetools_ipy.bridge import Bridge
 from pagetools_ipy.browser_tabs import Tab, Tabs, list_clients
 from pagetools_ipy.connections import GONE_SECONDS, RELOAD_SECONDS
@@ -411,3 +412,20 @@ def test_the_tabs_of_this_process_are_those_of_its_bridge(
     with pytest.raises(BridgeError):
         list_clients()
     assert tab.state is TabState.GONE
+
+
+def test_a_bridge_that_a_cell_blocks_is_an_error_and_no_tab_counts_as_gone(
+    bridge: Bridge, new_page: NewPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    new_page().hello("t1", title="Shop")
+    tab = tabs[0]
+    monkeypatch.setattr(hosts, "PATIENCE_SECONDS", 0.05)
+    unblock = threading.Event()
+    bridge.host.loop.call_soon_threadsafe(unblock.wait)
+    try:
+        for look in (lambda: len(tabs), lambda: tab.state, lambda: "Shop" in tabs):
+            with pytest.raises(BridgeError, match="a cell blocks"):
+                look()
+    finally:
+        unblock.set()
+    assert tab.state is TabState.CONNECTED
