@@ -7,6 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Hashable
 
+MAX_WINDOWS = 256
+"""How many windows are kept, the latest ones; nobody has as many open."""
+
 
 class ActiveTabs:
     """Which tab is in front in each window, as browser-side hosts report it.
@@ -27,6 +30,8 @@ class ActiveTabs:
         before = self._front.get(window)
         if before is not None:
             del self._window_of[before[0]]
+        elif len(self._front) >= MAX_WINDOWS:
+            self.deactivate(next(iter(self._front.values()))[0])
         self._front[window] = (tab, reporter)
         self._window_of[tab] = window
 

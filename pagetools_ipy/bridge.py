@@ -84,15 +84,16 @@ class Bridge:
         if self._widget is None:
             from .widget import PanelWidget
 
-            self._widget = PanelWidget(self._panel)
-            self.host.run(self._panel.open)
+            widget = PanelWidget(self._panel)
+            self.host.run(self._panel.open)  # which may fail, where a cell blocks the loop
+            self._widget = widget
         return self._widget
 
     def take_widget(self, widget: PanelWidget) -> None:
         """Go on in the widget of a bridge that was stopped, wherever it is displayed."""
         widget.show(self._panel)
-        self._widget = widget
         self.host.run(self._panel.open)
+        self._widget = widget
 
     @property
     def url(self) -> str:
@@ -211,6 +212,7 @@ def start(
     global _current, _left
     if _current is not None and _current.state is BridgeState.RUNNING:
         raise BridgeError(f"the bridge is running on port {_current.port} already")
+    _left = _current or _left
     if host is None:
         from .host import ThreadHost
 

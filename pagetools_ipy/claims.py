@@ -84,7 +84,8 @@ class TabClaims:
         timer.cancel()
         _, waiting = self._open.pop(holder.client_id)
         for newcomer in waiting:
-            self._settle(newcomer, holder, is_there)
+            if not newcomer.gone:  # on account of one settled just before
+                self._settle(newcomer, holder, is_there)
 
     def close(self) -> None:
         """Settle nothing any more."""

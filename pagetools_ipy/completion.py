@@ -75,7 +75,7 @@ def _options(before: list[str], verbs: list[str]) -> list[str]:
         return verbs
     verb, *words = before
     if before[-1] == "--tab" or before == ["pin"]:
-        return [quote_word(tab.title or tab.id) for tab in tabs]
+        return [quote_word(label) for label in tabs._ipython_key_completions_()]
     if before == ["strict"]:
         return ["on", "off"]
     rest = _without_options(words)

@@ -46,6 +46,7 @@ class Connection:
         ended: Recently finished calls by id; None for an answered one, so that its value is
             not kept alive.
         silent: Whether its page does not answer when asked.
+        admitted: Whether its page is in the tab it said, and so can come back to it.
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class Connection:
         self.gone = False
         self.silent = False
         self.asleep = False
+        self.admitted = False
         self.hello: Hello | None = None
         self.chrome_tab_id: int | str | None = None
         self.url = ""
@@ -84,11 +86,6 @@ class Connection:
     def is_top(self) -> bool:
         """Whether this is the tab's main document, not a frame in it."""
         return self.hello is None or self.hello.frame.top
-
-    @property
-    def is_known(self) -> bool:
-        """Whether its page has said which tab it is, and so can come back as the same one."""
-        return self.hello is not None
 
     @property
     def active(self) -> bool:
@@ -185,6 +182,7 @@ class TabRecord:
         self.pinned = False
         self.left_at = now
         self._asleep = False
+        self._page_was_seen = False
         self._title = self._url = ""
         self._looked_at = 0.0
         self._attention: Attention | None = None
@@ -194,14 +192,17 @@ class TabRecord:
         """Take in a document."""
         self.documents[connection.client_id] = connection
         connection.tab = self
+        self._page_was_seen = self._page_was_seen and not connection.is_top
 
     def leave(self, connection: Connection, now: float) -> None:
         """Let a document go; of the last one, remember what was seen."""
         looked_at = now if connection.focused else connection.last_focused_at
         self._looked_at = max(self._looked_at, looked_at)
-        if len(self.documents) == 1:
+        # The page itself and its frames go one after the other; it is known by the page.
+        if connection.is_top or (len(self.documents) == 1 and not self._page_was_seen):
             self._title, self._url, self._apps = self.title, self.url, self.apps
-            self._asleep = connection.asleep
+            self._asleep, self._page_was_seen = connection.asleep, connection.is_top
+        if len(self.documents) == 1:
             self.left_at = now
         del self.documents[connection.client_id]
 
@@ -275,19 +276,27 @@ class TabRecord:
                 return TabState.CONNECTED
         if self.documents:
             return TabState.NOT_RESPONDING
-        if now - self.left_at < self._grace:
+        if self._away(now) < self._grace:
             return TabState.RELOADING
         return TabState.ASLEEP if self._asleep else TabState.GONE
 
+    def is_over(self, now: float) -> bool:
+        """Whether it is to be forgotten, as its page stayed away."""
+        return self._away(now) >= self._stays
+
+    def _away(self, now: float) -> float:
+        """Seconds since its last document went."""
+        self.left_at = min(self.left_at, now)  # the clock may have been set back
+        return now - self.left_at
+
     @property
-    def stays_until(self) -> float:
-        """When it is to be forgotten, if its page stays away."""
-        return self.left_at + (ASLEEP_SECONDS if self._asleep else GONE_SECONDS)
+    def _stays(self) -> float:
+        return ASLEEP_SECONDS if self._asleep else GONE_SECONDS
 
     def next_turn(self, now: float) -> float:
         """When time alone changes its state next, if its page stays away."""
         is_reloading = self.state(now) is TabState.RELOADING
-        return self.left_at + self._grace if is_reloading else self.stays_until
+        return self.left_at + (self._grace if is_reloading else self._stays)
 
     @property
     def _grace(self) -> float:

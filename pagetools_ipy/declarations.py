@@ -12,7 +12,7 @@ from .changes import ChangeSignal
 from .connections import Connection, Registration
 from .errors import MessageError
 from .index import ToolIndex
-from .limits import check_name
+from .limits import MAX_NAMESPACES, check_name
 from .messages import BridgeMessage, Register, Registered
 
 
@@ -49,6 +49,7 @@ class Declarations:
         """
         try:
             check_name(message.ns, "ns")
+            _check_room(connection, message.ns)
         except MessageError as problem:
             self._reject(connection, problem)
             return
@@ -69,3 +70,10 @@ class Declarations:
     def left(self, connection: Connection) -> None:
         """Note that a connection is gone, and its tools with it."""
         self._signal.replace([r.content for r in connection.registrations.values()], ())
+
+
+def _check_room(connection: Connection, ns: str) -> None:
+    if ns not in connection.registrations and len(connection.registrations) >= MAX_NAMESPACES:
+        raise MessageError(
+            f"expected at most {MAX_NAMESPACES} namespaces, got more", path="ns", reason="too_large"
+        )

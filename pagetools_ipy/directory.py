@@ -123,6 +123,8 @@ class PageToolDirectory:
             The identifier of the connection, its ``client_id``.
         """
         client_id = self._new_id()
+        while client_id in self._tabs.tabs:  # a page may have guessed it for its tab
+            client_id = self._new_id()
         order, active_tabs = next(self._order), self._tabs.active_tabs
         self._tabs.add(Connection(client_id, send, close, order, self._now(), active_tabs))
         self._log(f"page {client_id} connected")
@@ -419,6 +421,8 @@ class PageToolDirectory:
             self._remove(client_id, "the bridge was stopped")
         self._presence.close()
         self._tabs.clear()
+        self._watchers.close()
+        self._calls.watchers.close()
         self._signal.close()
 
 

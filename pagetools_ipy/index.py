@@ -84,11 +84,12 @@ class ToolIndex:
 
     def remove(self, client_id: str) -> Connection | None:
         """Forget a connection with its tools; None if it is not there."""
-        connection = self.tabs.remove(client_id)
+        connection = self.tabs.connections.get(client_id)
         if connection is not None:
+            # Before anybody is told: whoever then asks for a route must not get this one.
             for registration in connection.registrations.values():
                 self._unindex(registration)
-        return connection
+        return self.tabs.remove(client_id)
 
     def declare(
         self, connection: Connection, ns: str, new: Registration | None
@@ -159,7 +160,7 @@ class ToolIndex:
         is_narrowed = client_id is not None or tab is not None
         if not is_narrowed:
             self.tabs.require_pinned()
-        if not self.tabs.connections and not (is_narrowed and self.tabs.left()):
+        if not self.tabs.connections and not (is_narrowed and self.tabs.away()):
             raise NoPageConnectedError
         if is_narrowed:
             scope = self.tabs.documents(tab, client_id)

@@ -12,6 +12,7 @@ from .errors import InvalidArgumentsError, MessageError
 from .text import brief, kind_of
 
 MAX_MESSAGE_BYTES = 16 * 1024 * 1024
+MAX_NAMESPACES = 64
 MAX_TOOLS = 256
 MAX_NAME_CHARS = 128
 MAX_DESCRIPTION_CHARS = 4096

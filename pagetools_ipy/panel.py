@@ -22,7 +22,7 @@ from . import panel_view as view
 from .calls import PageCall
 from .cells import call_cell, page_snippets
 from .directory import PageToolDirectory
-from .errors import PageToolsError, TabNotFoundError
+from .errors import PageToolsError
 from .host import Host
 from .panel_view import Json
 from .results import from_page
@@ -99,8 +99,6 @@ class Panel:
             self._all_dirty = True
             self.flush()
         self._unwatch = []
-        if self._timer is not None:
-            self._timer.cancel()
 
     def summary(self) -> str:
         """The panel in one line of counts, without anything a page said."""
@@ -146,7 +144,9 @@ class Panel:
 
     def flush(self) -> None:
         """Send what has changed since the last time."""
-        self._timer = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         self._flushed_at = self._host.loop.time()
         delta = {**self._tabs_delta(), **self._calls_delta()}
         bridge = self._bridge()
@@ -159,11 +159,13 @@ class Panel:
             self.state = view.apply(self.state, delta, SHOWN_CALLS)
             self._send({"kind": "delta", **delta})
 
-    def _send(self, message: Json) -> None:
+    def _send(self, message: Json) -> bool:
         try:
             self.send(message)
         except Exception:  # whatever carries it, pages and calls must not suffer
             _logger.exception("the panel could not be told")
+            return False
+        return True
 
     def _tabs_delta(self) -> Json:
         if not self._dirty and not self._all_dirty:
@@ -225,15 +227,19 @@ class Panel:
 
     def receive(self, request: Any) -> None:
         """Take a message from the front end, from any thread."""
-        with suppress(RuntimeError):  # the loop is closed, and the front end is told so
+        try:
             self._host.loop.call_soon_threadsafe(self._take, request)
+        except RuntimeError:  # the loop is closed
+            if isinstance(request, dict):
+                self._reply(request, {"ok": False, "error": "the bridge is stopped", "ms": None})
 
     def _take(self, request: Any) -> None:
-        if not isinstance(request, dict) or request.get("kind") not in self._requests:
+        kind = request.get("kind") if isinstance(request, dict) else None
+        if not isinstance(kind, str) or kind not in self._requests:
             _logger.debug("the panel sent something unknown: %s", brief(request))
             return
         try:
-            answer = self._requests[request["kind"]](request)
+            answer = self._requests[kind](request)
         except Exception as problem:
             if not isinstance(problem, PageToolsError):
                 _logger.exception("a request of the panel failed")
@@ -242,7 +248,9 @@ class Panel:
             self._reply(request, answer)
 
     def _reply(self, request: Json, answer: Json) -> None:
-        self._send({"kind": "reply", "re": request.get("re"), **answer})
+        head = {"kind": "reply", "re": request.get("re")}
+        if not self._send({**head, **answer}):
+            self._send({**head, "ok": False, "error": "the answer cannot be sent", "ms": None})
 
     def _snippet(self, request: Json) -> Json:
         snippets = page_snippets(self._bridge()["url"])
@@ -284,12 +292,9 @@ class Panel:
         """The tab's title where that says which one is meant, else its identifier."""
         if tab_id is None:
             return None
-        title = self._directory.tab(_handle(tab_id)).title
-        with suppress(TabNotFoundError):
-            titled = [tab for tab in self._directory.tabs() if title in (tab.title, tab.url)]
-            if title and len(titled) == 1:
-                return title
-        return tab_id
+        tab = self._directory.tab(_handle(tab_id))
+        is_meant = self._directory.clients_of(tab.title) == set(tab.client_ids)
+        return tab.title if tab.title and is_meant else tab_id
 
     def _cancel(self, request: Json) -> None:
         if request["id"] in self._live:

@@ -99,8 +99,12 @@ def call_state(call: PageCall, started_at: float) -> Json:
 def _note(call: PageCall) -> str:
     if call.state is CallState.PENDING:
         return ""
-    error = call.error
-    return shorten(_BRIEF.repr(call.result()) if error is None else _words(error), MAX_NOTE_CHARS)
+    if call.error is not None:
+        return shorten(_words(call.error), MAX_NOTE_CHARS)
+    value = call.result()
+    if isinstance(value, ToolResult) and not (value.structured is None and value.images):
+        value = value.text if value.structured is None else value.structured
+    return shorten(_BRIEF.repr(value), MAX_NOTE_CHARS)
 
 
 def _words(error: BaseException) -> str:

@@ -70,6 +70,9 @@ class Presence:
 
     def _claim(self, connection: Connection, hello: Hello) -> None:
         tab_id = clean(hello.tab.id, MAX_NAME_CHARS)
+        if self._tabs.is_reserved(tab_id, connection):
+            self._admit(connection, secrets.token_hex(16), "duplicate")
+            return
         record = self._tabs.tabs.get(tab_id)
         others = () if record is None else tuple(record.documents.values())
         for other in others:
@@ -93,6 +96,7 @@ class Presence:
             self._claim(newcomer, newcomer.hello)
 
     def _admit(self, connection: Connection, tab_id: str, reason: str | None = None) -> None:
+        connection.admitted = True
         self._tabs.move(connection, tab_id)
         self._send(connection, Welcome(connection.client_id, tab_id, MAX_MESSAGE_BYTES, reason))
 
@@ -148,7 +152,7 @@ class Presence:
         self._ageing = loop.call_later(max(0.0, turn - self._now()), self._turn)
 
     def _turn(self) -> None:
-        for tab in self._tabs.left():
+        for tab in self._tabs.away():
             self._touched(tab)
         self._age()
 

@@ -47,6 +47,14 @@ class TabIndex:
 
     # Changing
 
+    def is_reserved(self, tab_id: str, connection: Connection) -> bool:
+        """Whether this is the identifier of another connection, by which it is called: no page
+        may take it for its tab."""
+        other = self.connections.get(tab_id)
+        if other is None or other is connection:
+            return False
+        return not other.admitted or other.tab.id != tab_id
+
     def add(self, connection: Connection) -> None:
         """Take in a connection; until it says otherwise it is a tab of its own."""
         self.connections[connection.client_id] = connection
@@ -62,7 +70,7 @@ class TabIndex:
         tab = connection.tab
         tab.leave(connection, self._now())
         if not tab.documents:
-            if connection.is_known:
+            if connection.admitted:
                 self._keep(tab)
             else:
                 del self.tabs[tab.id]
@@ -103,12 +111,12 @@ class TabIndex:
             When time alone changes a tab's state next; None if it changes none.
         """
         now = self._now()
-        for tab in self.left():
-            if tab.stays_until <= now:
+        for tab in self.away():
+            if tab.is_over(now):
                 self._drop(tab.id)
-        return min((tab.next_turn(now) for tab in self.left()), default=None)
+        return min((tab.next_turn(now) for tab in self.away()), default=None)
 
-    def left(self) -> list[TabRecord]:
+    def away(self) -> list[TabRecord]:
         """The tabs whose page is away."""
         return list(self._left.values())
 
@@ -221,7 +229,7 @@ class TabIndex:
             return [self.connections[text].tab]
         if not text:
             return []
-        here, away = list(self.connections.values()), self.left()
+        here, away = list(self.connections.values()), self.away()
         found = (
             [c.tab for c in here if text in (c.title, c.url)]
             or [c.tab for c in here if c.url.startswith(text)]

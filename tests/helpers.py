@@ -238,6 +238,7 @@ class World:
         """A connection that told which tab it is in."""
         connection = self.connect(client_id)
         connection.greet(Hello(HelloTab(tab, **seen), HelloFrame(top)), self.clock.now)
+        connection.admitted = True
         self.tabs.move(connection, tab)
         return connection
 

@@ -68,7 +68,7 @@ def test_a_connection_that_said_nothing_goes_by_its_id() -> None:
     assert (connection.tab.label, connection.tab.id) == ("c1", "c1")
     assert (connection.is_top, connection.active, connection.gone) == (True, False, False)
     assert connection.focus == (False, False, False, False, 0.0, False, 1000.0, 1)
-    assert not connection.is_known
+    assert not connection.admitted
 
 
 def test_it_goes_by_its_title_or_else_its_url() -> None:
@@ -338,7 +338,8 @@ def test_where_a_tab_stands_whose_page_left(
     tab.leave(connection, 100.0)
     assert tab.state(100.0 + seconds) is expected
     assert tab.next_turn(100.0 + seconds) == 100.0 + turns
-    assert tab.stays_until == 100.0 + (ASLEEP_SECONDS if asleep else GONE_SECONDS)
+    stays = ASLEEP_SECONDS if asleep else GONE_SECONDS
+    assert (tab.is_over(99.9 + stays), tab.is_over(100.0 + stays)) == (False, True)
 
 
 def test_a_tab_does_not_respond_when_none_of_its_documents_does() -> None:
@@ -377,3 +378,12 @@ def test_what_is_declared_of_an_app_has_a_digest_that_is_another_when_anything_c
         assert app == tab.apps[0]
         seen.add(app.digest)
     assert len(seen) == 3
+
+
+def test_a_clock_that_is_set_back_does_not_keep_a_tab() -> None:
+    connection = connect()
+    tab = record(connection)
+    tab.leave(connection, 10_000.0)
+    assert tab.state(5_000.0) is TabState.RELOADING
+    assert tab.state(5_000.0 + RELOAD_SECONDS) is TabState.GONE
+    assert tab.is_over(5_000.0 + GONE_SECONDS)

@@ -24,6 +24,7 @@ from pagetools_ipy import (
     ToolWaitTimeoutError,
     format_page_tools_changed,
 )
+from pagetools_ipy.limits import MAX_NAMESPACES
 from pagetools_ipy.views import PageToolSummary
 
 from .helpers import NO_REPLY, Clock, FakePage, counted_ids, run, settle, tool, virtual_loop
@@ -1551,3 +1552,15 @@ def test_neither_calls_nor_messages_get_dearer_with_more_pages() -> None:
         return touched
 
     assert routing_work(10) == routing_work(200) == 0
+
+
+def test_a_namespace_too_many_is_rejected_and_those_that_are_there_may_change() -> None:
+    directory = PageToolDirectory(change_debounce=0)
+    page = FakePage(directory)
+    for number in range(MAX_NAMESPACES + 1):
+        page.register(f"ns{number}", "tool")
+    (fault,) = page.all("rejected")
+    assert (fault["code"], fault["path"]) == ("too_large", "ns")
+    page.register("ns0", "another")
+    assert len(page.all("rejected")) == 1
+    assert directory.summary().namespaces == MAX_NAMESPACES

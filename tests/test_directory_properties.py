@@ -77,6 +77,7 @@ class Tab:
     focused_at: float = 0.0
     asleep: bool = False
     left_at: float = 0.0
+    page_was_seen: bool = False
 
     @property
     def last_focused_at(self) -> float:
@@ -214,7 +215,9 @@ class DirectoryMachine(RuleBasedStateMachine):
         looked_at = self.loop.now if link.focused else link.focused_at
         tab.focused_at = max(tab.focused_at, looked_at)
         tab.links.remove(link)
-        tab.left_at, tab.asleep = self.loop.now, link.asleep
+        if link.top or (not tab.links and not tab.page_was_seen):
+            tab.asleep, tab.page_was_seen = link.asleep, link.top
+        tab.left_at = self.loop.now
         return tab
 
     def move(self, link: Link, tab_id: str) -> None:
@@ -226,6 +229,7 @@ class DirectoryMachine(RuleBasedStateMachine):
             del self.tabs[before.id]
         link.tab = self.tabs.setdefault(tab_id, Tab(tab_id, before.order))
         link.tab.links.append(link)
+        link.tab.page_was_seen = link.tab.page_was_seen and not link.top
 
     def lose(self, link: Link) -> None:
         """What should follow when a connection goes."""
@@ -234,7 +238,7 @@ class DirectoryMachine(RuleBasedStateMachine):
         self.departed.append(link)
         self.fronts = {w: front for w, front in self.fronts.items() if front[1] is not link}
         tab = self.leave(link)
-        if not tab.links and link.doc is None:
+        if not tab.links and tab.id == link.page.client_id:
             del self.tabs[tab.id]
         self.age()
         for sent in self.sent:

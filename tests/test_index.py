@@ -211,3 +211,14 @@ def test_a_list_that_is_changed_by_its_receiver_changes_nobody_elses() -> None:
     world.declare(world.connect("c1"), "shop", "buy")
     world.index.list().clear()
     assert len(world.index.list()) == 1
+
+
+def test_who_asks_for_a_route_when_a_page_leaves_does_not_get_that_page() -> None:
+    world = World()
+    routes: list[str] = []
+    for number in (1, 2):
+        world.declare(world.page(f"c{number}", f"t{number}"), "shop", "buy")
+    world.index._touched = lambda _: routes.append(world.found("buy")[0])
+    world.index.remove("c2")
+    assert set(routes) == {"c1"}
+    assert world.found("buy")[0] == "c1"

@@ -54,8 +54,11 @@ class World:
 
 
 def play(scenario: Callable[[World], Coroutine[Any, Any, None]]) -> None:
+    escaped: list[dict[str, Any]] = []
+
     async def scene() -> None:
         loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: escaped.append(context))
         host = cast(Host, type("FakeHost", (), {"loop": loop})())
         bridge = {"state": "running", "port": 9319, "url": "http://127.0.0.1:9319"}
         directory = PageToolDirectory(now=loop.time)
@@ -79,6 +82,7 @@ def play(scenario: Callable[[World], Coroutine[Any, Any, None]]) -> None:
         directory.close()
 
     run(scene())
+    assert escaped == []
 
 
 def test_what_is_there_when_it_is_opened_is_shown() -> None:
@@ -397,6 +401,48 @@ def test_it_ends_with_the_bridge_stopped_and_nobody_there() -> None:
         world.panel.close()
         await asyncio.sleep(1)
         assert world.take() == []
+
+    play(scenario)
+
+
+def test_a_request_to_a_bridge_that_is_gone_is_answered_with_that() -> None:
+    async def scenario(world: World) -> None:
+        closed = asyncio.new_event_loop()
+        closed.close()
+        world.panel._host.loop = closed
+        world.panel.receive({"kind": "snapshot", "re": "r1"})
+        (answer,) = world.take()
+        assert (answer["re"], answer["error"]) == ("r1", "the bridge is stopped")
+        world.panel._host.loop = asyncio.get_running_loop()
+
+    play(scenario)
+
+
+def test_an_answer_that_cannot_be_carried_is_said_to_be_so() -> None:
+    async def scenario(world: World) -> None:
+        send = world.panel.send
+
+        def refuse_tools(message: Message) -> None:
+            if "tools" in message:
+                raise ValueError("surrogates not allowed")
+            send(message)
+
+        world.page("one")
+        world.panel.send = refuse_tools
+        answer = await world.ask("tools", tab="one")
+        assert answer["error"] == "the answer cannot be sent"
+
+    play(scenario)
+
+
+def test_a_title_that_a_frame_of_another_tab_has_too_does_not_stand_for_the_tab() -> None:
+    async def scenario(world: World) -> None:
+        world.page("shop", title="Shop")
+        world.page("board", title="Dashboard", focused=True)
+        frame = FakePage(world.directory)
+        frame.hello("board", doc="frame", title="Shop", top=False)
+        answer = await world.ask("cell", tab="shop", ns="shop", name="buy", args={})
+        assert answer["cell"] == 'await tabs["shop"].buy()'
 
     play(scenario)
 

@@ -248,15 +248,18 @@ def test_a_page_without_a_document_id_is_nobody_elses_connection() -> None:
     run(scenario())
 
 
-def test_a_page_that_only_shares_the_identifier_is_not_asked() -> None:
-    """A connection that has said nothing yet goes by its own identifier."""
+def test_no_page_takes_the_identifier_of_another_connection_for_its_tab() -> None:
+    """Calls are addressed by it, and it can be guessed."""
 
     async def scenario() -> None:
         office = Office()
         office.connect("c1")
-        office.page("c2", "c1")
-        assert office.members() == {"c1": ("c1", "c2")}
-        assert office.sent.keys() == {"c2"}
+        office.page("c3", "t3")
+        for number, wanted in enumerate(("c1", "c3")):
+            intruder = office.page(f"x{number}", wanted)
+            assert intruder.tab.id not in ("c1", "c3", "t3", wanted)
+        assert office.members()["c1"] == ("c1",)
+        assert office.members()["t3"] == ("c3",)
 
     run(scenario())
 

@@ -208,7 +208,7 @@ def test_a_page_that_never_said_anything_leaves_no_tab() -> None:
     world.connect("c1")
     assert ids(world) == ["c1"]
     assert world.tabs.remove("c1") is not None
-    assert (ids(world), world.tabs.left()) == ([], [])
+    assert (ids(world), world.tabs.away()) == ([], [])
     assert world.tabs.remove("c1") is None
 
 
@@ -217,9 +217,9 @@ def test_a_tab_is_away_when_its_last_document_has_left() -> None:
     world.page("c1", "t1")
     world.page("c2", "t1", top=False)
     world.tabs.remove("c1")
-    assert world.tabs.left() == []
+    assert world.tabs.away() == []
     world.tabs.remove("c2")
-    assert [tab.id for tab in world.tabs.left()] == ["t1"]
+    assert [tab.id for tab in world.tabs.away()] == ["t1"]
 
 
 def test_a_tab_that_comes_back_keeps_its_number_and_what_it_was() -> None:
@@ -235,7 +235,7 @@ def test_a_tab_that_comes_back_keeps_its_number_and_what_it_was() -> None:
     assert after.client_ids == ("c3",)
     for part in ("id", "number", "state", "last_focused_at", "connected_at"):
         assert getattr(after, part) == getattr(before, part), part
-    assert world.tabs.left() == []
+    assert world.tabs.away() == []
 
 
 def test_a_document_that_goes_to_another_tab_leaves_its_own_to_the_others() -> None:
@@ -329,7 +329,7 @@ def test_only_the_latest_tabs_that_left_are_kept() -> None:
     for number in range(MAX_LEFT_TABS + 2):
         world.page(f"c{number}", f"t{number}")
         world.tabs.remove(f"c{number}")
-    assert (len(world.tabs.left()), len(world.tabs.tabs)) == (MAX_LEFT_TABS, MAX_LEFT_TABS)
+    assert (len(world.tabs.away()), len(world.tabs.tabs)) == (MAX_LEFT_TABS, MAX_LEFT_TABS)
     assert ids(world)[0] == "t2"
     assert "t1" in world.touched[-2:]
 
@@ -344,6 +344,7 @@ def test_every_change_is_told_with_the_tab_it_is_of() -> None:
     page = world.connect("c1")
     assert told() == ["c1"]
     page.greet(Hello(HelloTab("t1")), 1.0)
+    page.admitted = True
     world.tabs.move(page, "t1")
     assert told() == ["c1", "t1"]
     world.tabs.move(page, "t1")
@@ -365,7 +366,7 @@ def test_what_is_forgotten_at_the_end_is_all() -> None:
     world.tabs.pin("t1")
     world.tabs.remove("c1")
     world.tabs.clear()
-    assert (ids(world), world.tabs.left(), world.tabs.pinned) == ([], [], None)
+    assert (ids(world), world.tabs.away(), world.tabs.pinned) == ([], [], None)
 
 
 # Pinning

@@ -214,6 +214,7 @@ async def test_a_pinned_tab_answers_until_it_is_unpinned(desktop: Desktop) -> No
     call = desktop.tools.who()
     assert await call == "A"
     assert call.why == "pinned of 2"
+    desktop.site.pause = 1.5
     await first.send("Page.reload")
     await desktop.until(lambda: pinned.state.value == "reloading")
     with pytest.raises(TabNotFoundError):

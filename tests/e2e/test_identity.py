@@ -149,8 +149,9 @@ async def test_a_copied_tab_has_an_id_of_its_own_at_once(desktop: Desktop, how: 
     assert await desktop.tab(page) == original
     assert set(desktop.tabs) == tabs
     mine = await desktop.tab(copied)
+    before = mine.client_ids
     await copied.send("Page.reload")
-    await desktop.until(lambda: mine.state.value != "connected")
+    await desktop.until(lambda: mine.client_ids not in ((), before))
     assert await desktop.tab(copied) == mine
 
 
