@@ -8,6 +8,8 @@ STAMP := $(VENV)/.installed
 PIP := $(BIN)/python -m pip --quiet --disable-pip-version-check --no-input
 QUICKSTART := notebooks/quickstart.ipynb
 ROOT_USER := $(filter 0,$(shell id -u))
+NPM := tests/npm
+PAGE_LIBRARIES := $(NPM)/node_modules/.package-lock.json
 JS_TESTS := $(wildcard tests/js/*.test.mjs tests/js/*.test.js)
 
 # Only an interpreter that somebody asked for by name replaces the one .venv was made with.
@@ -18,7 +20,7 @@ ifneq ($(origin PYTHON),file)
   endif
 endif
 
-.PHONY: help install browser demo lab test lint types js pytest clean remake
+.PHONY: help install browser libraries demo lab test lint types js pytest clean remake
 .DEFAULT_GOAL := help
 
 help: ## list these targets
@@ -58,6 +60,17 @@ remake:
 browser: $(STAMP) ## find a browser for the tests and the demo, or install one
 	@path=$$($(BIN)/python tests/browser.py) && echo "browser: $$path"
 
+libraries: $(PAGE_LIBRARIES) ## get the libraries that pages with tools bring along, for the tests
+
+# The tests that need them say so and are skipped where they cannot be had.
+$(PAGE_LIBRARIES): $(NPM)/package-lock.json
+	@command -v npm >/dev/null || [ -z "$(ROOT_USER)" ] || ! command -v apt-get >/dev/null || { \
+	  echo "libraries: npm, with apt-get"; \
+	  apt-get -qq update && DEBIAN_FRONTEND=noninteractive apt-get -qq install -y --no-install-recommends npm >/dev/null || true; }
+	@echo "libraries: npm ci, in $(NPM)"
+	@npm ci --prefix $(NPM) --ignore-scripts --no-audit --no-fund --silent && touch $@ \
+	  || echo "libraries: they cannot be had; tests of pages that bring them are skipped"
+
 demo: $(STAMP) browser ## run the quickstart notebook with a real kernel and a real browser tab
 	@$(BIN)/python notebooks/run.py $(QUICKSTART)
 
@@ -85,7 +98,7 @@ js: $(STAMP) browser
 	echo "js: node $$($$node --version)"; \
 	$(if $(JS_TESTS),$$node --test $(JS_TESTS),echo "js: no tests in tests/js")
 
-pytest: $(STAMP) browser
+pytest: $(STAMP) browser libraries
 	@echo "pytest"
 	@$(BIN)/pytest
 

@@ -1,16 +1,13 @@
-"""Run a notebook as a person would: a real kernel, and a real browser tab for the page it shows.
+"""Run a notebook as a person would: a real kernel, and a real browser for the pages it opens.
 
     python notebooks/run.py notebooks/quickstart.ipynb
 
 Prints each code cell and, while it runs, what it says; then saves the executed notebook and a
 self-contained HTML copy under build/. Exit status: 1 when a cell failed, 130 when stopped.
-No front end is here to show the demo page that a cell displays in an IFrame, so a headless tab
-opens it, and the saved copies hold a picture of that tab in place of the frame.
+The browser is what `%pagetools open` in the notebook starts.
 """
 
 import asyncio
-import base64
-import html
 import importlib
 import os
 import re
@@ -26,10 +23,8 @@ from nbclient import NotebookClient
 from nbclient.exceptions import CellExecutionError, CellTimeoutError, DeadKernelError
 from nbconvert import HTMLExporter
 from nbformat import NotebookNode
-from playwright.async_api import Browser, Page, async_playwright
 
 ROOT = Path(__file__).resolve().parent.parent
-FRAME = re.compile(r'<iframe\b[^>]*?\ssrc="(http://127\.0\.0\.1:\d+/demo[^"]*)"')
 # These parts of the stock template load scripts from the network; the copy does without.
 ONLINE = ("html_head_js", "jupyter_widgets", "html_head_js_mathjax", "html_head_js_mermaidjs")
 OFFLINE = "".join(f"{{% block {name} %}}{{% endblock {name} %}}" for name in ONLINE)
@@ -47,10 +42,8 @@ class Runner(NotebookClient):
         return output
 
 
-async def execute(nb: NotebookNode, folder: Path, browser: Browser) -> int:
+async def execute(nb: NotebookNode, folder: Path) -> int:
     """Run all cells of `nb`, put their outputs into it, and return the exit status."""
-    tabs: dict[str, Page] = {}
-    frames: list[tuple[NotebookNode, str]] = []
     # With no folders to look in, "python3" is this interpreter, whatever else is installed.
     kernel = AsyncKernelManager(kernel_spec_manager=KernelSpecManager(kernel_dirs=[]))
     await kernel.start_kernel(cwd=str(folder), extra_arguments=["--log-level=ERROR"])
@@ -62,18 +55,7 @@ async def execute(nb: NotebookNode, folder: Path, browser: Browser) -> int:
             if cell.cell_type == "code":
                 say("\n" + textwrap.indent(cell.source, "    ") + "\n", faint=True)
                 await runner.async_execute_cell(cell, index, runner.code_cells_executed + 1)
-            for output in cell.get("outputs", []):
-                if found := FRAME.search(output.get("data", {}).get("text/html", "")):
-                    frames.append((output, url := html.unescape(found[1])))
-                    if url not in tabs:
-                        say(f"    (opening {url} in a browser tab)\n", faint=True)
-                        tabs[url] = await browser.new_page(viewport={"width": 900, "height": 420})
-                        await tabs[url].goto(url)
         status = 0
-        # While the kernel lives: a page whose bridge has gone says so.
-        for output, url in frames:
-            picture = base64.b64encode(await tabs[url].screenshot()).decode("ascii")
-            output.data = {"image/png": picture, "text/plain": f"<the page at {url}>"}
     except CellExecutionError:
         status = 1
     except (CellTimeoutError, DeadKernelError, asyncio.CancelledError) as error:
@@ -94,11 +76,10 @@ async def execute(nb: NotebookNode, folder: Path, browser: Browser) -> int:
 async def main(path: Path) -> int:
     nb = nbformat.read(path, as_version=4)  # type: ignore[no-untyped-call]
     sys.path.insert(0, str(ROOT / "tests"))
-    launch = importlib.import_module("browser").launch
-    async with async_playwright() as playwright:
-        # Ctrl-C reaches the browser as well, and there are pictures to take of its tabs.
-        async with await launch(playwright, handle_sigint=False) as browser:
-            status = await execute(nb, path.parent, browser)
+    # Where there is no browser but the one that the tests have brought, it is that one.
+    if path_of_browser := importlib.import_module("browser").find_browser():
+        os.environ.setdefault("PAGETOOLS_BROWSER", path_of_browser)
+    status = await execute(nb, path.parent)
     target = ROOT / "build" / path.name
     target.parent.mkdir(exist_ok=True)
     nbformat.write(nb, target)  # type: ignore[no-untyped-call]

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from .bridge import start, stop
     from .browser_tabs import Tab, Tabs, list_clients, tabs
+    from .browsing import attach, close_browsers, detach, open_browser
     from .callables import PageTool, Tools, tools
     from .calls import CallState, PageCall
     from .directory import PageToolDirectory
@@ -43,8 +44,12 @@ _MODULES = {
     "Tabs": ".browser_tabs",
     "ToolResult": ".results",
     "Tools": ".callables",
+    "attach": ".browsing",
+    "close_browsers": ".browsing",
+    "detach": ".browsing",
     "format_page_tools_changed": ".views",
     "list_clients": ".browser_tabs",
+    "open_browser": ".browsing",
     "start": ".bridge",
     "stop": ".bridge",
     "tabs": ".browser_tabs",
@@ -63,8 +68,12 @@ __all__ = [
     "Tabs",
     "ToolResult",
     "Tools",
+    "attach",
+    "close_browsers",
+    "detach",
     "format_page_tools_changed",
     "list_clients",
+    "open_browser",
     "start",
     "stop",
     "tabs",

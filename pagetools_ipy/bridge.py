@@ -14,15 +14,18 @@ import enum
 import logging
 from typing import TYPE_CHECKING, Any
 
+from .attachments import Attachments
 from .directory import PageToolDirectory
 from .errors import BridgeError
+from .front_ends import OwnFrontEnd
 from .panel import Panel
 from .runtime import Memory, Remembered
 
 if TYPE_CHECKING:
     from .host import Host
     from .transports import Link
-    from .transports.websocket import WebSocketTransport
+    from .transports.mcpb import McpbTransport
+    from .transports.websocket import Refusal, WebSocketTransport
     from .widget import PanelWidget
 
 _logger = logging.getLogger(__name__)
@@ -48,17 +51,22 @@ class Bridge:
         host: The loop it lives in.
         state: Where it stands, a `BridgeState`.
         port: The port it listens on; 0 before it was started.
+        browsers: The browsers it is attached to. Its coroutines are for the host's loop.
     """
 
     def __init__(self, host: Host, memory: Memory | None = None) -> None:
         self.host = host
         self.directory = PageToolDirectory()
         self.directory.block_with(host.block)
+        self.directory.refuse_with(OwnFrontEnd().refuses)
         self.state = BridgeState.NEW
         self.port = 0
+        self.browsers = Attachments(self._pump)
         self._memory = memory or Memory(None)
         self._token = ""
+        self._mcpb_port: int | None = None
         self._transport: WebSocketTransport | None = None
+        self._embeds: McpbTransport | None = None
         self._tasks: set[asyncio.Task[None]] = set()
         self._panel = Panel(host, self.directory, self._facts)
         self._widget: PanelWidget | None = None
@@ -72,6 +80,12 @@ class Bridge:
             "host": self.host.name,
             "strict": self.directory.strict,
         }
+
+    @property
+    def refusals(self) -> list[Refusal]:
+        """The pages that were not let in lately, the last ones."""
+        transports = (self._transport, self._embeds)
+        return [refusal for t in transports if t is not None for refusal in t.refusals]
 
     @property
     def has_widget(self) -> bool:
@@ -127,10 +141,44 @@ class Bridge:
         self._token = remembered.token
         self._transport = transport = WebSocketTransport(listener, self._token)
         self.port = transport.port
-        self._memory.keep(Remembered(self.port, self._token))
+        self.browsers.belong_to(self.port, self._token)
+        self._remember(remembered.mcpb_port)
         self.state = BridgeState.RUNNING
         self.host.run(lambda: self._spawn(transport))
         atexit.register(self._leave)
+
+    def _remember(self, mcpb_port: int | None) -> None:
+        self._mcpb_port = mcpb_port
+        self._memory.keep(Remembered(self.port, self._token, mcpb_port))
+
+    @property
+    def mcpb_port(self) -> int:
+        """The port it listens on for pages that carry an MCP-B embed; 0 if on none."""
+        return 0 if self._embeds is None else self._embeds.port
+
+    def serve_embeds(self, *, relays: bool = False) -> int:
+        """Listen for pages that carry the embed of ``@mcp-b/webmcp-local-relay`` as well.
+
+        Args:
+            relays: Whether MCP-B relays may join and show the tools of all pages to their agents.
+
+        Returns:
+            The port: the one had before, or the first free one from 9333 on.
+
+        Raises:
+            BridgeError: If the bridge is not running, or no such port can be had.
+        """
+        from .relay import RelayPeers
+        from .transports.mcpb import McpbTransport, bind_mcpb
+
+        if self.state is not BridgeState.RUNNING:
+            raise BridgeError(f"the bridge is {self.state.value}; start it first")
+        if self._embeds is None:
+            join = RelayPeers(self.directory).join if relays else None
+            embeds = self._embeds = McpbTransport(bind_mcpb(self._mcpb_port), relays=join)
+            self._remember(embeds.port)
+            self.host.run(lambda: self._spawn(embeds))
+        return self._embeds.port
 
     def _spawn(self, transport: WebSocketTransport) -> None:
         task = self.host.loop.create_task(transport.start(self._pump), name="pagetools start")
@@ -168,16 +216,20 @@ class Bridge:
     def _leave(self) -> None:
         """Stop, but remember the port: a kernel that ends may be on its way to a restart."""
         self.state = BridgeState.STOPPED
+        self.browsers.leave()
         self.host.run(self._end)
         self.host.close()
 
     def _end(self) -> None:
-        assert self._transport is not None
-        self._transport.release_port()
+        transports = [t for t in (self._transport, self._embeds) if t is not None]
+        for transport in transports:
+            transport.release_port()
         self.directory.close()
         self._panel.close()
         if self.host.loop.is_running():
-            self._keep(self.host.loop.create_task(self._transport.close(), name="pagetools stop"))
+            for transport in transports:
+                closing = self.host.loop.create_task(transport.close(), name="pagetools stop")
+                self._keep(closing)
 
 
 _current: Bridge | None = None

@@ -9,7 +9,8 @@ it when it is gone. Looking is free and sends nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import asyncio
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from typing import Any, TypeVar, overload
 
@@ -18,11 +19,19 @@ from .bridge import Bridge
 from .callables import Scope, Tools
 from .directory import PageToolDirectory
 from .errors import BridgeError, TabNotFoundError
+from .limits import check_timeout
+from .results import Image
 from .tables import tabs_html, tabs_text
 from .text import count, shorten
+from .transports import PageControl
 from .views import FrameView, TabState, TabView
 
 T = TypeVar("T")
+
+LISTED_SECONDS = 1.0
+"""How long a page may take to declare its tools once it is loaded."""
+
+SETTLE_SECONDS = 0.1
 
 
 class Tab:
@@ -69,6 +78,11 @@ class Tab:
     def state(self) -> TabState:
         """Where it stands, a `TabState`."""
         return self._view().state
+
+    @property
+    def blocked(self) -> str:
+        """Why its page cannot answer now, such as the text of a dialog; else empty."""
+        return self._view().blocked
 
     @property
     def title(self) -> str:
@@ -142,6 +156,65 @@ class Tab:
         bridge = self._source()
         bridge.host.run(lambda: bridge.directory.pin(self))
 
+    # In a browser that is attached to
+
+    def _control(self) -> PageControl:
+        bridge = self._source()
+        bridge.host.run(lambda: bridge.directory.tab(self))
+        return bridge.browsers.control(self.id)
+
+    async def navigate(self, url: str, *, timeout: float | None = 30.0) -> None:
+        """Go to another page and wait until it is loaded. Cancelling ends the wait only.
+
+        Args:
+            url: Its address.
+            timeout: Seconds to wait; None waits for ever.
+
+        Raises:
+            BrowserError: If the tab is not in a browser that is attached to, or the page is not
+                loaded.
+            TabNotFoundError: If the tab is gone.
+            BridgeError: If the bridge is not running.
+        """
+        await self._control().navigate(url, check_timeout(timeout))
+        await self._listed()
+
+    async def reload(self, *, timeout: float | None = 30.0) -> None:
+        """Load the page again and wait until it is; otherwise as `navigate`."""
+        await self._control().reload(check_timeout(timeout))
+        await self._listed()
+
+    async def _listed(self) -> None:
+        bridge = self._source()
+        await bridge.host.relay(listed(bridge, [self.id]))
+
+    async def screenshot(self, *, full_page: bool = False) -> Image:
+        """Take a picture of the page, which shows itself in a notebook.
+
+        Args:
+            full_page: Whether all of it, not only what fits into its window.
+
+        Raises:
+            BrowserError: As for `navigate`.
+            TabNotFoundError: If the tab is gone.
+            BridgeError: If the bridge is not running.
+        """
+        return await self._control().screenshot(full_page=full_page)
+
+    async def answer_dialog(self, accept: bool = True, text: str | None = None) -> None:
+        """Close the dialog (alert, confirm, prompt) that the page shows.
+
+        Args:
+            accept: Whether with OK, not with Cancel.
+            text: What to type into a prompt.
+
+        Raises:
+            BrowserError: If there is no dialog, or as for `navigate`.
+            TabNotFoundError: If the tab is gone.
+            BridgeError: If the bridge is not running.
+        """
+        await self._control().answer_dialog(accept, text)
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("_"):
             raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
@@ -189,7 +262,9 @@ class Tabs:
             self._source()
         except BridgeError:  # not running; one that a cell blocks is another matter
             return []
-        return self._ask(lambda directory: directory.tabs(all=all))
+        views = self._ask(lambda directory: directory.tabs(all=all))
+        # A page that is just connecting comes last, and has nothing to show yet.
+        return [view for view in views if view.is_known]
 
     def _tab(self, view: TabView) -> Tab:
         return Tab(self._source, view)
@@ -259,6 +334,27 @@ class Tabs:
 
     def _repr_html_(self) -> str:
         return tabs_html(self._views(all=True))
+
+
+async def listed(bridge: Bridge, tab_ids: Iterable[str], seconds: float = LISTED_SECONDS) -> None:
+    """Return when some tabs whose pages have just come have tools, or none in time.
+
+    To be awaited on the bridge's loop.
+    """
+    tab_ids, changed = list(tab_ids), asyncio.Event()
+    end = bridge.directory.watch(lambda _: changed.set())
+    try:
+        async with asyncio.timeout(seconds):
+            while not all(view.tools for view in bridge.directory.glance(tab_ids)):
+                changed.clear()
+                await changed.wait()
+            while changed.is_set():  # what comes first is seldom all
+                changed.clear()
+                await asyncio.sleep(SETTLE_SECONDS)
+    except TimeoutError:
+        pass  # most pages have none
+    finally:
+        end()
 
 
 tabs = Tabs()

@@ -387,9 +387,9 @@ def _patience(timeout: float | None) -> float | None:
     return check_timeout(timeout)
 
 
-def timed_out(call: PageCall) -> CallTimeoutError:
-    """The error of a call whose time is up."""
-    return CallTimeoutError(call.tool, call.tab, call.timeout or 0.0)
+def timed_out(call: PageCall, why: str = "") -> CallTimeoutError:
+    """The error of a call whose time is up; ``why`` says what kept its page from answering."""
+    return CallTimeoutError(call.tool, call.tab, call.timeout or 0.0, why)
 
 
 def cancelled(call: PageCall, reason: str) -> CallCancelledError:

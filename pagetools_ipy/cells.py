@@ -10,8 +10,9 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 NOT_TOOLS = frozenset(
-    "active client_ids connected_at focused frames getdoc id last_focused_at mro namespaces on "
-    "pin pinned registrations state title tools url visible wait_for".split()
+    "active answer_dialog blocked client_ids connected_at focused frames getdoc id "
+    "last_focused_at mro namespaces navigate on pin pinned registrations reload screenshot state "
+    "title tools url visible wait_for".split()
 )
 """Attributes of ``tools`` and of a `Tab` that are no tools, whatever a page declares."""
 

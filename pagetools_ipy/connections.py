@@ -46,6 +46,7 @@ class Connection:
         ended: Recently finished calls by id; None for an answered one, so that its value is
             not kept alive.
         silent: Whether its page does not answer when asked.
+        blocked: Why its page cannot answer, as a host in the browser says; else empty.
         admitted: Whether its page is in the tab it said, and so can come back to it.
     """
 
@@ -65,6 +66,7 @@ class Connection:
         self.last_synced_at = now
         self.gone = False
         self.silent = False
+        self.blocked = ""
         self.asleep = False
         self.admitted = False
         self.hello: Hello | None = None
@@ -149,6 +151,8 @@ class Connection:
             visible=self.visible,
             focused=self.focused,
             namespaces=tuple(self.registrations),
+            webmcp=clean(self.hello.client.webmcp, 16) if self.hello else "",
+            has_greeted=self.hello is not None,
         )
 
 
@@ -249,6 +253,14 @@ class TabRecord:
                     by_ns[app.ns] = App(app.ns, tuple(names), other.digest + app.digest)
         return tuple(by_ns.values())
 
+    @property
+    def blocked(self) -> str:
+        """Why its page cannot answer now, where that is known; else empty."""
+        for connection in self.documents.values():
+            if connection.blocked:
+                return connection.blocked
+        return ""
+
     def forget_attention(self) -> None:
         """To be called whenever what makes its attention has changed."""
         self._attention = None
@@ -271,11 +283,12 @@ class TabRecord:
 
     def state(self, now: float) -> TabState:
         """Where it stands at the time ``now``."""
-        for connection in self.documents.values():
-            if not connection.silent:
-                return TabState.CONNECTED
         if self.documents:
-            return TabState.NOT_RESPONDING
+            if self.blocked:
+                is_asleep = any(connection.asleep for connection in self.documents.values())
+                return TabState.ASLEEP if is_asleep else TabState.NOT_RESPONDING
+            is_silent = all(connection.silent for connection in self.documents.values())
+            return TabState.NOT_RESPONDING if is_silent else TabState.CONNECTED
         if self._away(now) < self._grace:
             return TabState.RELOADING
         return TabState.ASLEEP if self._asleep else TabState.GONE
@@ -311,6 +324,7 @@ class TabRecord:
             id=self.id,
             number=number,
             state=self.state(now),
+            blocked=self.blocked,
             title=self.title,
             url=self.url,
             visible=attention.visible,

@@ -31,6 +31,7 @@ from .index import Registrations, Route, ToolIndex
 from .limits import check_timeout
 from .messages import (
     Activation,
+    Blocked,
     Hello,
     PageMessage,
     Pong,
@@ -102,6 +103,7 @@ class PageToolDirectory:
             Hello: self._presence.greet,
             Register: self._declarations.take,
             State: self._presence.look,
+            Blocked: self._presence.block,
             Activation: self._presence.activate,
             Result: self._calls.answer,
             Progress: self._calls.progress,
@@ -244,6 +246,7 @@ class PageToolDirectory:
             validate: Whether to hold the arguments to the tool's input schema first.
 
         Raises:
+            CallRefusedError: If the call is not to be made.
             InvalidArgumentsError: If ``args`` is no object, JSON cannot carry it, it does not
                 fit the schema, or ``timeout`` is no positive number.
             PageGoneError: If the page has gone since; nothing was sent then.
@@ -379,6 +382,11 @@ class PageToolDirectory:
         """Set how `PageCall.result` waits: ``block(call, seconds)`` returns when the call is
         done or the time is up. By default it blocks the calling thread."""
         self._calls.block = block
+
+    def refuse_with(self, refuses: Callable[[str, str], str]) -> None:
+        """Set which calls are not made: ``refuses(url, name)`` says why a tool of the tab with
+        this address is not to be called, and nothing where it may be."""
+        self._calls.refuses = refuses
 
     def on_change(self, listener: Callable[[], None]) -> Callable[[], None]:
         """Have ``listener()`` called when the set of tools has changed.

@@ -15,6 +15,8 @@ Knows no module but `text`.
     ├── PageGoneError           the page went away before it answered
     ├── CallCancelledError      the call was cancelled before it was answered
     ├── PageToolError           the tool itself failed in the page
+    ├── CallRefusedError        the call was not made, for the reason it gives
+    ├── BrowserError            a browser could not be found, started, reached or steered
     └── MessageError            a page sent something that is not in the protocol
 
 Constructors take data, ``__str__`` writes the sentence, so that a program reads attributes
@@ -32,7 +34,9 @@ from .text import brief, listing, shorten
 __all__ = [
     "AmbiguousToolError",
     "BridgeError",
+    "BrowserError",
     "CallCancelledError",
+    "CallRefusedError",
     "CallTimeoutError",
     "InvalidArgumentsError",
     "MessageError",
@@ -303,19 +307,21 @@ class CallTimeoutError(_CallError, TimeoutError):
 
     Attributes:
         timeout: Seconds that were granted, counted while the bridge's loop was running.
+        why: What keeps the page from answering, where that is known; else empty.
     """
 
     code = "call_timeout"
 
-    def __init__(self, tool: str, tab: str, timeout: float) -> None:
+    def __init__(self, tool: str, tab: str, timeout: float, why: str = "") -> None:
         super().__init__(tool, tab)
         self.timeout = timeout
+        self.why = why
 
     def __str__(self) -> str:
-        return (
-            f"{self._place} did not answer within {self.timeout:g} s and was told to stop; "
-            "grant more with timeout= (None waits for ever)"
-        )
+        late = f"{self._place} did not answer within {self.timeout:g} s and was told to stop"
+        if self.why:
+            return f"{late}: {shorten(self.why, 400)}"
+        return f"{late}; grant more with timeout= (None waits for ever)"
 
 
 class ResultTimeoutError(_CallError, TimeoutError):
@@ -412,6 +418,47 @@ class PageToolError(PageToolsError):
     def __str__(self) -> str:
         place = f'{shorten(self.tool)} in "{shorten(self.tab)}": ' if self.tool else ""
         return f"{place}{shorten(self.name)}: {shorten(self.page_message, 600)}"
+
+
+class CallRefusedError(PageToolsError):
+    """The call was not made. Nothing was sent to the page.
+
+    Attributes:
+        tool: Tool it was meant for, as ``ns/name``.
+        tab: Title or URL of its tab.
+        reason: Why, and what can be done.
+    """
+
+    code = "call_refused"
+
+    def __init__(self, tool: str, tab: str, reason: str) -> None:
+        super().__init__(tool)
+        self.tool = tool
+        self.tab = tab
+        self.reason = reason
+
+    def __str__(self) -> str:
+        place = f'{shorten(self.tool)} in "{shorten(self.tab)}"'
+        return f"{place} was not called: {shorten(self.reason, 400)}"
+
+
+class BrowserError(PageToolsError):
+    """A browser could not be found, started, reached or steered.
+
+    Attributes:
+        problem: What went wrong, and what to do.
+        endpoint: Where it was looked for or reached, such as ``port 9222``; may be empty.
+    """
+
+    code = "browser"
+
+    def __init__(self, problem: str, *, endpoint: str = "") -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.endpoint = endpoint
+
+    def __str__(self) -> str:
+        return shorten(self.problem, 600)
 
 
 class MessageError(PageToolsError):

@@ -22,7 +22,8 @@ from IPython.core.magic import (
 )
 
 from .errors import BridgeError
-from .verbs import VERBS, Request, show_panel
+from .request import Request
+from .verbs import VERBS, show_panel
 
 
 @magics_class
@@ -76,7 +77,8 @@ def unload(shell: InteractiveShell) -> None:
 
     with suppress(BridgeError):
         running = bridge.current()
-        verb = f"start --port {running.port} --{running.host.name}"
+        embeds = " --mcpb" if running.mcpb_port else ""
+        verb = f"start --port {running.port} --{running.host.name}{embeds}"
         _left_behind[shell] = (shell.execution_count, verb)
     bridge.stop()
     for kind in ("line", "cell"):

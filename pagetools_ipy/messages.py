@@ -62,8 +62,16 @@ class HelloFrame(_Wire, frozen=True):
 
 
 class HelloClient(_Wire, frozen=True):
+    """What speaks for the page.
+
+    ``webmcp`` tells whose WebMCP the page has: ``native``, ``polyfill``, ``own`` (the client's)
+    or ``none``; ``via`` what carries its messages, where it is no socket of the page's own.
+    """
+
     name: str = ""
     version: str = ""
+    webmcp: str = ""
+    via: str = ""
 
 
 class TabHint(_Wire, frozen=True):
@@ -128,6 +136,16 @@ class State(_Wire, frozen=True, tag="state"):
     asleep: bool = False
 
 
+class Blocked(_Wire, frozen=True, tag="blocked"):
+    """Why a page cannot answer now, from a host in the browser; empty when it can again.
+
+    ``asleep`` says that its page is frozen, or out of memory until somebody looks at it.
+    """
+
+    reason: str
+    asleep: bool = False
+
+
 class Activation(_Wire, frozen=True, tag="activation"):
     tab: ActivatedTab
     active: bool
@@ -181,12 +199,13 @@ class Pong(_Wire, frozen=True, tag="pong"):
 
 M = TypeVar("M", bound=_Wire)
 
-PageMessage: TypeAlias = Hello | Register | State | Activation | Result | Progress | Pong
+PageMessage: TypeAlias = Hello | Register | State | Blocked | Activation | Result | Progress | Pong
 
 PAGE_MESSAGES: dict[str, type[PageMessage]] = {
     "hello": Hello,
     "register": Register,
     "state": State,
+    "blocked": Blocked,
     "activation": Activation,
     "result": Result,
     "progress": Progress,

@@ -59,6 +59,7 @@ def tab_state(tab: TabView) -> Json:
         "focused": tab.focused,
         "active": tab.active,
         "state": tab.state.value,
+        "blocked": tab.blocked,
         "lookedAt": int(tab.last_focused_at * 1000),
         "frames": len(tab.frames),
         "apps": [

@@ -14,7 +14,13 @@ from .calls import CallState, PageCall, Step, Target, block_thread, cancelled, t
 from .changes import Listeners
 from .connections import Connection
 from .deadlines import Deadlines
-from .errors import InvalidArgumentsError, MessageError, PageGoneError, PageToolError
+from .errors import (
+    CallRefusedError,
+    InvalidArgumentsError,
+    MessageError,
+    PageGoneError,
+    PageToolError,
+)
 from .index import Route
 from .limits import (
     MAX_DESCRIPTION_CHARS,
@@ -47,6 +53,7 @@ class PendingCalls:
         self._deadlines = Deadlines(self._expire)
         self.watchers: Listeners[[PageCall]] = Listeners()
         self.block: Callable[[PageCall, float | None], None] = block_thread
+        self.refuses: Callable[[str, str], str] = lambda url, name: ""
 
     def __len__(self) -> int:
         return len(self._calls)
@@ -62,6 +69,9 @@ class PendingCalls:
         """Send a call; see `PageToolDirectory.start`."""
         registration, why = route.choice
         connection = registration.connection
+        if reason := self.refuses(connection.tab.url, route.name):
+            tool = f"{registration.ns}/{route.name}"
+            raise CallRefusedError(tool, connection.tab.label, reason)
         call = PageCall(
             self._new_id(),
             Target(
@@ -153,7 +163,8 @@ class PendingCalls:
         if call.id not in self._calls:
             return
         connection, _ = self._calls[call.id]
-        error = timed_out(call) if state is CallState.TIMED_OUT else cancelled(call, reason)
+        late = state is CallState.TIMED_OUT
+        error = timed_out(call, connection.tab.blocked) if late else cancelled(call, reason)
         self._end(connection, call, state, error)
         self._send(connection, messages.Cancel(call.id, reason))
 

@@ -14,8 +14,8 @@ from collections.abc import Callable
 from .claims import TabClaims
 from .connections import Connection, TabRecord
 from .heartbeat import Heartbeat
-from .limits import MAX_MESSAGE_BYTES, MAX_NAME_CHARS
-from .messages import Activation, BridgeMessage, Hello, Ping, Pong, State, Welcome
+from .limits import MAX_MESSAGE_BYTES, MAX_NAME_CHARS, MAX_TITLE_CHARS
+from .messages import Activation, Blocked, BridgeMessage, Hello, Ping, Pong, State, Welcome
 from .tab_index import TabIndex
 from .text import clean
 
@@ -79,7 +79,10 @@ class Presence:
             if other is connection or other.hello is None:
                 continue
             if hello.tab.doc_id and other.hello.tab.doc_id == hello.tab.doc_id:
-                self._supersede(other, "this page has opened another connection")
+                # A page may be reached by its own socket and through its browser; it is its
+                # client that goes quiet on one of them, when calls that run there are answered.
+                if other.hello.client.via == hello.client.via:
+                    self._supersede(other, "this page has opened another connection")
             elif other.is_top and hello.frame.top:
                 # A page closes its connection before its tab opens the next one, so another
                 # document of this tab that is still there is another tab.
@@ -114,6 +117,12 @@ class Presence:
         connection.state_seq = state.seq
         connection.asleep = state.asleep
         connection.look(state, self._now())
+        self._touched(connection.tab)
+
+    def block(self, connection: Connection, message: Blocked) -> None:
+        """Note why a page cannot answer, or that it can again."""
+        connection.blocked = clean(message.reason, MAX_TITLE_CHARS)
+        connection.asleep = message.asleep
         self._touched(connection.tab)
 
     def activate(self, connection: Connection, message: Activation) -> None:

@@ -24,10 +24,12 @@ class Remembered:
     Attributes:
         port: Port last listened on, or None.
         token: Secret that lets a page of any origin in.
+        mcpb_port: Port last listened on for MCP-B embeds, or None.
     """
 
     port: int | None
     token: str
+    mcpb_port: int | None = None
 
     def __repr__(self) -> str:  # the token stays out of logs and notebooks
         return f"Remembered(port={self.port})"
@@ -59,8 +61,7 @@ class Memory:
             kept = json.loads(self.path.read_text(encoding="utf-8")) if self.path else {}
             port, token = kept.get("port"), kept.get("token")
             if isinstance(token, str) and len(token) >= 32:
-                known = isinstance(port, int) and 0 < port <= 65535
-                return Remembered(port if known else None, token)
+                return Remembered(_port(port), token, _port(kept.get("mcpb_port")))
         except (OSError, ValueError, AttributeError):
             pass
         return Remembered(None, secrets.token_urlsafe(32))
@@ -75,7 +76,8 @@ class Memory:
             self.path.parent.mkdir(parents=True, exist_ok=True)
             self._sweep(self.path.parent)
             with secure_write(str(self.path)) as file:
-                json.dump(asdict(remembered), file)
+                kept = {k: v for k, v in asdict(remembered).items() if v is not None}
+                json.dump(kept, file)
         except OSError:
             return
 
@@ -91,3 +93,8 @@ class Memory:
         if self.path is not None:
             with suppress(OSError):
                 self.path.unlink()
+
+
+def _port(value: object) -> int | None:
+    is_port = isinstance(value, int) and not isinstance(value, bool) and 0 < value <= 65535
+    return value if is_port else None  # type: ignore[return-value]

@@ -20,7 +20,7 @@ _TOOL_HEAD = ("TOOL", "TAKES", "DOES", "TAB")
 _TOOL_WIDTHS = (36, 44, 48, 28)
 _TAB_HEAD = ("NO", "TITLE", "URL", "STATE", "TOOLS", "ID")
 _NO_TAB = "No page is connected."
-_TAB_WIDTHS = (4, 32, 48, 22, 60, 12)
+_TAB_WIDTHS = (4, 32, 48, 44, 60, 12)
 
 
 def tools_text(rows: Sequence[PageToolRegistration]) -> str:

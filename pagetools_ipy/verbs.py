@@ -6,15 +6,17 @@ Knows IPython's shell and display. Loads everything else when a verb needs it, s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
 from IPython.display import display
 
+from . import browser_verbs
 from .errors import BridgeError, InvalidArgumentsError
+from .request import Request, only_options, show, the_bridge
 from .text import count, stopped_in_one_line
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 HELP = """\
 %pagetools                                          the live panel: tabs, tools, calls
 %pagetools start [--port N] [--thread | --kernel]   start the bridge and show the panel
+                 [--mcpb [--relay]]                 ... also for MCP-B embeds (and relays)
 %pagetools stop                                     stop it and free its port
 %pagetools status                                   what runs, and what is connected
 %pagetools tabs                                     connected tabs
@@ -33,6 +36,11 @@ HELP = """\
 %pagetools tools [--tab TAB] [--ns NS]              tools that can be called
 %pagetools call NAME [key=value ...]                call one, wait, give its value
 %pagetools wait NAME [--timeout S]                  wait until a page offers a tool
+%pagetools attach [PORT|URL|DIR] [--remote]         list the tabs of a running browser
+%pagetools detach                                   leave it
+%pagetools open URL... [--headless] [--profile DIR] start a browser with these pages
+%pagetools close                                    end it
+%pagetools doctor [URL]                             why a page or a browser is not there
 %pagetools snippet                                  what to put into a page to connect it
 %pagetools demo                                     a page to try things on
 %pagetools help                                     this
@@ -46,27 +54,17 @@ options      --tab TAB  --ns NS  --client-id ID  --strict
 x = %pagetools call NAME ... gives the value to x."""
 
 
-class Request(NamedTuple):
-    """What a verb is given.
-
-    Attributes:
-        shell: The shell it was typed in.
-        line: What follows the verb.
-        cell: The cell's text, for a cell magic.
-        variables: Python variables that ``$name`` may refer to.
-    """
-
-    shell: InteractiveShell
-    line: str = ""
-    cell: str | None = None
-    variables: Mapping[str, Any] = {}
-
-
 def _start(request: Request) -> None:
     from . import bridge
     from .runtime import Memory
 
-    options = _only_options(request.line, {"port": int, "thread": None, "kernel": None})
+    kinds: dict[str, Any] = {"port": int, "thread": None, "kernel": None}
+    kinds |= {"mcpb": None, "relay": None}
+    options = only_options(request.line, kinds)
+    with_embeds = options.pop("mcpb", False)
+    with_relays = options.pop("relay", False)
+    if with_relays and not with_embeds:
+        raise InvalidArgumentsError("expected --mcpb as well", path="--relay")
     try:
         running = bridge.current()
     except BridgeError:
@@ -86,7 +84,15 @@ def _start(request: Request) -> None:
             raise BridgeError(
                 f"the bridge is running on port {running.port} already; `%pagetools stop` first"
             )
+    if with_embeds:
+        _serve_embeds(with_relays)
     show_panel(Request(request.shell))
+
+
+def _serve_embeds(with_relays: bool) -> None:
+    port = the_bridge().serve_embeds(relays=with_relays)
+    late = "" if port == 9333 else "; they first ask what has 9333"
+    print(f"Pages with an MCP-B embed find the bridge at port {port}{late}.")
 
 
 def _host(shell: InteractiveShell, options: dict[str, Any]) -> Host:
@@ -118,7 +124,7 @@ def _kernel_id(shell: InteractiveShell) -> str | None:
 def _stop(request: Request) -> None:
     from . import bridge
 
-    _only_options(request.line, {})
+    only_options(request.line, {})
     bridge.stop()
     print("The bridge is stopped.")
 
@@ -141,7 +147,7 @@ def show_panel(request: Request) -> None:
 def _status(request: Request) -> None:
     from . import bridge
 
-    _only_options(request.line, {})
+    only_options(request.line, {})
     try:
         print(_status_text(bridge.current()))
     except BridgeError as problem:
@@ -166,9 +172,9 @@ def _status_text(running: Bridge) -> str:
 def _tabs(request: Request) -> None:
     from .browser_tabs import tabs
 
-    _only_options(request.line, {})
-    _running()
-    _show(repr(tabs), tabs._repr_html_())
+    only_options(request.line, {})
+    the_bridge()
+    show(repr(tabs), tabs._repr_html_())
 
 
 def _pin(request: Request) -> None:
@@ -186,7 +192,7 @@ def _pin(request: Request) -> None:
 def _unpin(request: Request) -> None:
     from .browser_tabs import tabs
 
-    _only_options(request.line, {})
+    only_options(request.line, {})
     tabs.unpin()
     print("The tab you look at, or looked at last, answers.")
 
@@ -195,7 +201,7 @@ def _strict(request: Request) -> None:
     word = request.line or "on"
     if word not in ("on", "off"):
         raise UsageError("`%pagetools strict [on|off]`")
-    running = _running()
+    running = the_bridge()
 
     def decide() -> None:
         running.directory.strict = word == "on"
@@ -212,14 +218,10 @@ def _tools(request: Request) -> None:
     from .callables import tools
     from .tables import tools_html, tools_text
 
-    options = _only_options(request.line, {"tab": str, "ns": str})
-    _running()
+    options = only_options(request.line, {"tab": str, "ns": str})
+    the_bridge()
     rows = tools.on(**options).registrations()
-    _show(tools_text(rows), tools_html(rows))
-
-
-def _show(text: str, html: str) -> None:
-    display({"text/plain": text, "text/html": html}, raw=True)
+    show(tools_text(rows), tools_html(rows))
 
 
 def _call(request: Request) -> Any:
@@ -250,7 +252,7 @@ def _call(request: Request) -> Any:
     # Called within the wait: an interrupt at any moment then either comes before the page
     # was sent anything, or reaches it as a cancel.
     with stopped_in_one_line(f"{tool.full_name} was interrupted; its page was told to stop"):
-        return _running().host.block_on(call())
+        return the_bridge().host.block_on(call())
 
 
 def _seconds(text: str) -> float | None:
@@ -265,7 +267,7 @@ def _wait(request: Request) -> None:
     if not name or request.line[options.read(request.line, position) :]:
         raise UsageError("`%pagetools wait NAME [--timeout S]`")
     timeout = options.values.pop("timeout", 30.0)
-    running = _running()
+    running = the_bridge()
     waiting = running.directory.wait_for(name, timeout=timeout, **options.values)
     with stopped_in_one_line(f'"{name}" is not waited for any more'):
         route = running.host.block_on(waiting)
@@ -275,39 +277,29 @@ def _wait(request: Request) -> None:
 def _snippet(request: Request) -> None:
     from .cells import DECLARE, page_snippets
 
-    _only_options(request.line, {})
-    for title, text in (*page_snippets(_running().url), DECLARE):
+    only_options(request.line, {})
+    for title, text in (*page_snippets(the_bridge().url), DECLARE):
         print(f"{title}:\n  " + text.replace("\n", "\n  ") + "\n")
 
 
 def _demo(request: Request) -> None:
-    _only_options(request.line, {})
-    url = f"{_running().url}/demo"
+    only_options(request.line, {})
+    url = f"{the_bridge().url}/demo"
     frame = (
         f'<div><iframe src="{url}" title="pagetools demo" width="100%" height="460" '
         'style="border:0" allow="loopback-network"></iframe></div>'
     )
-    _show(f"Open {url} in a browser.", frame)
+    show(f"Open {url} in a browser.", frame)
+
+
+def _doctor(request: Request) -> None:
+    from .doctor import doctor
+
+    doctor(request)
 
 
 def _help(request: Request) -> None:
     print(HELP)
-
-
-def _running() -> Bridge:
-    from . import bridge
-
-    return bridge.current()
-
-
-def _only_options(line: str, kinds: dict[str, Callable[[str], Any] | None]) -> dict[str, Any]:
-    from .arguments import Options
-
-    options = Options(kinds)
-    end = options.read(line, 0)
-    if line[end:]:
-        raise UsageError(f"unexpected {line[end:]!r}; `%pagetools help` shows what there is")
-    return options.values
 
 
 VERBS: dict[str, Callable[[Request], Any]] = {
@@ -321,6 +313,11 @@ VERBS: dict[str, Callable[[Request], Any]] = {
     "tools": _tools,
     "call": _call,
     "wait": _wait,
+    "attach": browser_verbs.attach,
+    "detach": browser_verbs.detach,
+    "open": browser_verbs.open_pages,
+    "close": browser_verbs.close,
+    "doctor": _doctor,
     "snippet": _snippet,
     "demo": _demo,
     "help": _help,

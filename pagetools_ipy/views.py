@@ -96,6 +96,9 @@ class FrameView:
         client_id: Its connection.
         top: Whether it is the page itself.
         namespaces: What it declares.
+        webmcp: Whose WebMCP it has: ``native``, ``polyfill``, ``own`` (ours) or ``none``; empty
+            when it did not say.
+        has_greeted: Whether it has said what it is.
     """
 
     client_id: str
@@ -105,6 +108,8 @@ class FrameView:
     visible: bool
     focused: bool
     namespaces: tuple[str, ...]
+    webmcp: str = ""
+    has_greeted: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +120,7 @@ class TabView:
         id: Identifier of the tab; stays the same when it reloads.
         number: Its place among the tabs that can be addressed; None when it cannot be.
         state: Where it stands, a `TabState`.
+        blocked: Why its page cannot answer now, where that is known; else empty.
         title, url: What its page says of itself, or said last.
         visible, focused: What the person sees of it.
         active: Whether a browser-side host says that it is in front of its window.
@@ -128,6 +134,7 @@ class TabView:
     id: str
     number: int | None
     state: TabState
+    blocked: str
     title: str
     url: str
     visible: bool
@@ -140,15 +147,20 @@ class TabView:
     apps: tuple[App, ...]
 
     @property
+    def is_known(self) -> bool:
+        """Whether it has said anything of itself yet."""
+        return not self.frames or any(f.has_greeted or f.namespaces for f in self.frames)
+
+    @property
     def label(self) -> str:
         """What a person knows it by: title, else URL, else its identifier."""
         return self.title or self.url or self.id
 
     @property
     def standing(self) -> str:
-        """Where it stands, in a word or two: its state, or how it is seen."""
+        """Where it stands: its state, with the reason where it is known, or how it is seen."""
         if self.state is not TabState.CONNECTED:
-            return str(self.state.value)
+            return f"{self.state.value}: {self.blocked}" if self.blocked else self.state.value
         return "focused" if self.focused else "visible" if self.visible else "hidden"
 
     @property

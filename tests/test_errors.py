@@ -14,7 +14,9 @@ from pagetools_ipy import errors
 from pagetools_ipy.errors import (
     AmbiguousToolError,
     BridgeError,
+    BrowserError,
     CallCancelledError,
+    CallRefusedError,
     CallTimeoutError,
     InvalidArgumentsError,
     MessageError,
@@ -102,6 +104,16 @@ EXAMPLES: list[tuple[PageToolsError, str, str]] = [
         PageToolError("sold out", name="RangeError", tool="shop/buy", tab="Shop"),
         "page_tool",
         'shop/buy in "Shop": RangeError: sold out',
+    ),
+    (
+        CallRefusedError("lab/run_cell", "Lab", "it would wait for itself"),
+        "call_refused",
+        'lab/run_cell in "Lab" was not called: it would wait for itself',
+    ),
+    (
+        BrowserError("nothing listens there", endpoint="port 9222"),
+        "browser",
+        "nothing listens there",
     ),
     (
         MessageError("expected string, got number", path="tools[1].name"),
@@ -234,6 +246,9 @@ def test_attributes_hold_what_a_program_needs() -> None:
                 "tab": "T",
             },
         ),
+        (CallRefusedError("n/t", "T", "why"), {"tool": "n/t", "tab": "T", "reason": "why"}),
+        (BrowserError("p"), {"endpoint": ""}),
+        (BrowserError("p", endpoint="e"), {"endpoint": "e"}),
         (PageToolError("m"), {"name": "Error", "stack": None, "data": None, "tool": ""}),
         (MessageError("p"), {"reason": "invalid", "path": "", "problem": "p"}),
         (MessageError("p", reason="json"), {"reason": "json"}),
@@ -277,6 +292,10 @@ def test_attributes_hold_what_a_program_needs() -> None:
             PageGoneError("n/t", "T", sent=False),
             'n/t in "T": the page went away before it answered; nothing was sent',
         ),
+        (
+            CallTimeoutError("n/t", "T", 1, "alert shows: hi"),
+            'n/t in "T" did not answer within 1 s and was told to stop: alert shows: hi',
+        ),
         (PageToolError("m"), "Error: m"),
         (MessageError("p"), "p"),
         (
@@ -306,7 +325,9 @@ NAMES = [f"{number:03}{'n' * 125}" for number in range(200)]
         TabNotFoundError(LONG, {f"{i}{LONG}": LONG for i in range(20)}),
         TabNotFoundError([LONG], {}),
         InvalidArgumentsError(LONG, path=LONG, tool=LONG),
-        CallTimeoutError(LONG, LONG, 1e9),
+        CallTimeoutError(LONG, LONG, 1e9, LONG),
+        CallRefusedError(LONG, LONG, LONG),
+        BrowserError(LONG, endpoint=LONG),
         PageGoneError(LONG, LONG, sent=True),
         CallCancelledError(LONG, LONG, LONG),
         PageToolError(LONG, name=LONG, stack=LONG, data=LONG, tool=LONG, tab=LONG),

@@ -60,5 +60,6 @@ print(sorted(n for n in new if n not in sys.stdlib_module_names))
 
 
 def test_the_page_client_is_of_the_same_version() -> None:
-    script = (Path(pagetools_ipy.__file__).parent / "static" / "pagetools.js").read_text("utf-8")
+    static = Path(pagetools_ipy.__file__).parent / "static"
+    script = (static / "pagetools" / "client.js").read_text("utf-8")
     assert f"const VERSION = '{pagetools_ipy.__version__}';" in script

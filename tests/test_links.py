@@ -13,10 +13,13 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 from websockets.typing import Origin
 
+from pagetools_ipy.endpoints import Endpoint
 from pagetools_ipy.transports import Link
+from pagetools_ipy.transports.cdp import CdpTransport
 from pagetools_ipy.transports.websocket import WebSocketTransport, bind
 
 from .conftest import DEADLINE
+from .fake_browser import BINDING, FakeBrowser
 from .helpers import MemoryLink, Message
 
 T = TypeVar("T")
@@ -97,6 +100,41 @@ class SocketPeer:
         return self._socket.close_code, self._socket.close_reason or ""
 
 
+class BrowserPeer:
+    """A page in a scripted browser, which lives on a thread of its own."""
+
+    def __init__(self, browser: FakeBrowser, loop: asyncio.AbstractEventLoop) -> None:
+        self._browser = browser
+        self._loop = loop
+        self._heard = 0
+
+    def _do(self, function: Callable[..., object], *args: object) -> None:
+        self._loop.call_soon_threadsafe(function, *args)
+
+    async def say(self, message: object) -> None:
+        self._do(self._browser.page_says, "s1", 1, message)
+
+    async def hear(self) -> Message:
+        while True:
+            delivered = self._browser.delivered("s1")
+            if len(delivered) > self._heard:
+                self._heard += 1
+                return delivered[self._heard - 1]
+            await asyncio.sleep(0.001)
+
+    async def leave(self) -> None:
+        gone = {"executionContextId": 1}
+        self._do(self._browser.event, "Runtime.executionContextDestroyed", gone, "s1")
+
+    async def vanish(self) -> None:
+        self._do(self._browser.event, "Target.detachedFromTarget", {"sessionId": "s1"})
+
+    async def ended(self) -> tuple[int, str]:
+        while (message := await self.hear())["type"] != "closed":
+            pass
+        return message["code"], message["reason"]
+
+
 Pair = tuple[Link, Peer]
 Connect = Callable[[], AbstractAsyncContextManager[Pair]]
 
@@ -129,7 +167,42 @@ async def websocket() -> AsyncIterator[Pair]:
         await transport.close()
 
 
-pytestmark = pytest.mark.parametrize("connected", [memory, websocket])
+class _FakeEndpoint(Endpoint):
+    async def resolve(self) -> str:
+        return "ws://nowhere"
+
+
+@asynccontextmanager
+async def cdp() -> AsyncIterator[Pair]:
+    links: asyncio.Queue[Link] = asyncio.Queue()
+    enough = asyncio.Event()
+    browsers: list[tuple[FakeBrowser, asyncio.AbstractEventLoop]] = []
+
+    async def on_link(link: Link) -> None:
+        links.put_nowait(link)
+        await enough.wait()
+
+    async def open_socket(_: str) -> FakeBrowser:
+        browser = FakeBrowser()
+        browsers.append((browser, asyncio.get_running_loop()))
+        browser.attach("s1", "t1")
+        browser.context("s1", 1, "t1")
+        browser.page_says("s1", 1, {"type": "hello", "tab": {"id": "tab-1"}})
+        return browser
+
+    endpoint = _FakeEndpoint("a scripted browser", "127.0.0.1", 1)
+    transport = CdpTransport(endpoint, binding=BINDING, script="", open_socket=open_socket)
+    await transport.start(on_link)
+    try:
+        link = await within(links.get())
+        await within(take(link, 1))  # its hello
+        yield link, BrowserPeer(*browsers[0])
+    finally:
+        enough.set()
+        await transport.close()
+
+
+pytestmark = pytest.mark.parametrize("connected", [memory, websocket, cdp])
 
 
 async def take(link: Link, count: int) -> list[object]:

@@ -9,8 +9,9 @@ from typing import Any
 
 import pytest
 
-from pagetools_ipy import BridgeError, CallState, PageCall, bridge as bridges, tabs
+from pagetools_ipy import BridgeError, CallState, PageCall, bridge as bridges, browser_verbs, tabs
 from pagetools_ipy.bridge import Bridge
+from pagetools_ipy.request import Request
 from pagetools_ipy.transports import websocket
 from pagetools_ipy.transports.websocket import bind
 from pagetools_ipy.verbs import HELP, VERBS
@@ -138,13 +139,95 @@ def test_a_start_that_fails_says_why_and_leaves_nothing(notebook: Notebook) -> N
         ("--port http", "--port: expected a value, got 'http'"),
         ("--port=1.5", "--port: expected a value, got '1.5'"),
         ("--kernel --thread", "--thread --kernel: expected one of the two"),
-        ("--prot 1", "--prot: unknown option; there are: --port, --thread, --kernel"),
+        (
+            "--prot 1",
+            "--prot: unknown option; there are: --port, --thread, --kernel, --mcpb, --relay",
+        ),
+        ("--relay", "--relay: expected --mcpb as well"),
     ],
 )
 def test_options_of_start_that_make_no_sense(notebook: Notebook, options: str, said: str) -> None:
     assert complaint(notebook, f"%pagetools start {options}") == f"InvalidArgumentsError: {said}"
     with pytest.raises(BridgeError):
         bridges.current()
+
+
+def test_start_listens_for_embeds_when_asked(notebook: Notebook) -> None:
+    said = notebook.run("%pagetools start --port 0 --mcpb").text
+    port = bridges.current().mcpb_port
+    assert 9333 <= port <= 9345
+    assert f"Pages with an MCP-B embed find the bridge at port {port}" in said
+    notebook.run("%pagetools start --mcpb")
+    assert bridges.current().mcpb_port == port
+    notebook.run("%pagetools stop")
+
+
+def test_without_being_asked_nobody_listens_for_embeds(notebook: Notebook) -> None:
+    notebook.run("%pagetools start --port 0")
+    assert bridges.current().mcpb_port == 0
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("open", "which page? `%pagetools open URL`"),
+        ("open --headless", "which page? `%pagetools open URL`"),
+        ("attach 1 2", "unexpected '2'; `%pagetools help` shows what there is"),
+        ("close now", "unexpected 'now'; `%pagetools help` shows what there is"),
+        ("detach 1", "unexpected '1'; `%pagetools help` shows what there is"),
+    ],
+)
+def test_verbs_about_browsers_say_what_they_take(notebook: Notebook, line: str, said: str) -> None:
+    notebook.run("%pagetools start --port 0")
+    assert usage_error(notebook, f"%pagetools {line}") == said
+
+
+def test_an_option_of_attach_that_there_is_not_is_named(notebook: Notebook) -> None:
+    notebook.run("%pagetools start --port 0")
+    said = "InvalidArgumentsError: --far: unknown option; there are: --remote"
+    assert complaint(notebook, "%pagetools attach --far") == said
+
+
+@pytest.mark.parametrize("verb", ["attach", "open localhost", "close", "detach"])
+def test_verbs_about_browsers_need_a_bridge(notebook: Notebook, verb: str) -> None:
+    assert complaint(notebook, f"%pagetools {verb}").startswith("BridgeError: ")
+
+
+def test_without_browsers_there_is_nothing_to_end_or_leave(notebook: Notebook) -> None:
+    notebook.run("%pagetools start --port 0")
+    assert notebook.run("%pagetools close").text == "No browser was started.\n"
+    assert notebook.run("%pagetools detach").text == "No browser was attached to.\n"
+
+
+@pytest.mark.parametrize(
+    ("typed", "url"),
+    [
+        ("localhost:5173", "http://localhost:5173"),
+        ("127.0.0.1:8000/a?b", "http://127.0.0.1:8000/a?b"),
+        ("shop.localhost", "http://shop.localhost"),
+        ("shop.example/cart", "https://shop.example/cart"),
+        ("http://shop.example", "http://shop.example"),
+        ("about:blank", "about:blank"),
+        ("data:text/html,x", "data:text/html,x"),
+        ("$page", "http://from.a.variable/"),
+        ("demo", "demo"),
+    ],
+)
+def test_what_is_opened_is_read_as_an_address_bar_would(
+    notebook: Notebook, typed: str, url: str
+) -> None:
+    notebook.run("%pagetools start --port 0")
+    if url == "demo":
+        url = f"{bridges.current().url}/demo"
+    request = Request(notebook.shell, variables={"page": "http://from.a.variable/"})
+    assert browser_verbs._address(typed, request) == url
+
+
+def test_a_file_is_opened_by_its_path(notebook: Notebook, tmp_path: Path) -> None:
+    page = tmp_path / "my page.html"
+    page.write_text("hello", encoding="utf-8")
+    request = Request(notebook.shell)
+    assert browser_verbs._address(str(page), request) == page.as_uri()
 
 
 def test_without_a_kernel_there_is_no_kernel_host(notebook: Notebook) -> None:

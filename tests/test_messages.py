@@ -18,6 +18,7 @@ from pagetools_ipy.frames import decode, encode
 from pagetools_ipy.messages import (
     ActivatedTab,
     Activation,
+    Blocked,
     Call,
     Cancel,
     Hello,
@@ -56,6 +57,7 @@ MINIMAL: dict[str, tuple[Raw, messages.PageMessage]] = {
         {"seq": 0, "url": "", "title": "", "visible": False, "focused": False},
         State(0, "", "", False, False),
     ),
+    "blocked": ({"reason": ""}, Blocked("")),
     "activation": (
         {"tab": {"chromeTabId": 1}, "active": True},
         Activation(ActivatedTab(1), True),
@@ -118,6 +120,7 @@ FULL: dict[str, tuple[Raw, messages.PageMessage]] = {
         },
         State(2**60, "u", "t", True, True, True),
     ),
+    "blocked": ({"reason": "frozen", "asleep": True}, Blocked("frozen", True)),
     "activation": (
         {"tab": {"chromeTabId": "7", "windowId": 1}, "active": False},
         Activation(ActivatedTab("7", 1), False),
@@ -201,6 +204,7 @@ def test_explicit_nulls_are_like_missing_fields_where_a_field_may_be_missing() -
         ("state", "title"),
         ("state", "visible"),
         ("state", "focused"),
+        ("blocked", "reason"),
         ("activation", "tab"),
         ("activation", "tab.chromeTabId"),
         ("activation", "active"),
@@ -270,6 +274,7 @@ FIELD_TYPES: dict[str, dict[str, str]] = {
         "focused": "boolean",
         "asleep": "boolean",
     },
+    "blocked": {"reason": "string", "asleep": "boolean"},
     "activation": {
         "tab": "object",
         "tab.chromeTabId": "number or string",

@@ -20,6 +20,7 @@ from pagetools_ipy.views import (
 TAB = TabView(
     id="t1",
     number=0,
+    blocked="",
     state=TabState.CONNECTED,
     title="Shop",
     url="http://localhost/",

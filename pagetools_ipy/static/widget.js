@@ -12,8 +12,8 @@
 /** @typedef {{ns: string, tools: string[]}} App */
 /**
  * @typedef {{id: string, title: string, url: string, host: string, letter: string, number: number | null,
- *   visible: boolean, focused: boolean, active: boolean, state: string, lookedAt: number, frames: number,
- *   apps: App[]}} Tab
+ *   visible: boolean, focused: boolean, active: boolean, state: string, blocked?: string, lookedAt: number,
+ *   frames: number, apps: App[]}} Tab
  */
 /**
  * @typedef {{id: string, tool: string, tab: string, state: string, startedAt: number, ms: number | null,
@@ -1335,6 +1335,7 @@ function cardPart(ui, id) {
   const frames = h('span', {});
   const state = h('span', { className: 'pt-state' });
   const focus = h('span', { className: 'pt-focus' });
+  const why = bdi('pt-why');
   const apps = h('div', { className: 'pt-apps' });
   const tools = toolsPart(ui, id);
   const body = h('div', { className: 'pt-body', id: newId(), hidden: true }, tools.node);
@@ -1366,6 +1367,7 @@ function cardPart(ui, id) {
       { className: 'pt-what' },
       h('span', { className: 'pt-line' }, title, state),
       h('span', { className: 'pt-meta' }, number, host, frames, focus),
+      why,
     ),
   );
   const pinWords = h('span', {}, 'pinned');
@@ -1391,7 +1393,8 @@ function cardPart(ui, id) {
     setProp(host, 'title', tab.url);
     setText(frames, tab.frames > 1 ? counted(tab.frames, 'frame') : '');
     setText(state, tab.state === 'connected' ? '' : tab.state);
-    setProp(state, 'title', STATE_WORDS[tab.state] ?? '');
+    setProp(state, 'title', tab.blocked || (STATE_WORDS[tab.state] ?? ''));
+    setText(why, tab.blocked ?? '');
     setAttribute(node, 'data-state', tab.state);
     setAttribute(pin, 'aria-pressed', String(pinned));
     setProp(pinWords, 'hidden', !pinned);

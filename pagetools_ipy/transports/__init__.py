@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, Protocol
 
-__all__ = ["Link", "OnLink", "Transport"]
+from ..results import Image
+
+__all__ = ["Link", "OnLink", "PageControl", "Transport"]
 
 
 class Link(Protocol):
@@ -44,3 +46,17 @@ class Transport(Protocol):
 
     async def close(self) -> None:
         """Bring no more links and end those there are. Idempotent."""
+
+
+class PageControl(Protocol):
+    """Steers a tab; every method may be awaited on any loop.
+
+    Raises:
+        BrowserError: If the browser refuses, does not answer in time, or the tab has gone.
+    """
+
+    async def navigate(self, url: str, timeout: float | None) -> None: ...
+    async def reload(self, timeout: float | None) -> None: ...
+    async def screenshot(self, *, full_page: bool) -> Image: ...
+    async def answer_dialog(self, accept: bool, text: str | None) -> None: ...
+    async def probe(self, expression: str) -> object: ...

@@ -16,11 +16,13 @@ import logging
 import mimetypes
 import re
 import socket
+import time
+from collections import deque
 from collections.abc import AsyncIterator, Sequence
 from contextlib import suppress
 from http import HTTPStatus
 from importlib import resources
-from typing import Any
+from typing import Any, NamedTuple
 from weakref import WeakSet
 
 from websockets.asyncio.server import Server, ServerConnection, broadcast, serve
@@ -32,7 +34,7 @@ from websockets.typing import Subprotocol
 
 from .. import frames, messages
 from ..errors import BridgeError, MessageError
-from ..limits import MAX_MESSAGE_BYTES
+from ..limits import MAX_MESSAGE_BYTES, MAX_URL_CHARS
 from . import OnLink
 
 _logger = logging.getLogger(__name__)
@@ -44,6 +46,8 @@ DEFAULT_PORT = 9319
 PORTS_TRIED = 10
 SOCKET_PATH = "/tools"
 PROTOCOL = "pagetools.v1"
+CHECK_PROTOCOL = "pagetools.check"
+"""Asked for by who only wants to know whether a page is let in."""
 TOKEN_PREFIX = "pagetools.token."
 
 BAD_TOKEN = 4401
@@ -53,17 +57,28 @@ FLOOD = 4429
 HANDSHAKE_SECONDS = 10
 """How long a connection may take to say that it is a page."""
 
+MAX_REFUSALS = 20
+"""How many of the last pages that were not let in are remembered."""
+
 CLOSE_SECONDS = 1
 """How long pages may take to take leave."""
 
 MAX_UNSENT_BYTES = 8 * 1024 * 1024
 """How much may wait for a page that does not read before its link is ended."""
 
+_STATIC = resources.files("pagetools_ipy") / "static"
+_PARTS = sorted(part.name for part in (_STATIC / "pagetools").iterdir())
+
 FILES = {
     "/pagetools.js": "pagetools.js",
+    **{f"/pagetools/{part}": f"pagetools/{part}" for part in _PARTS if part.endswith(".js")},
     "/demo": "demo.html",
     "/demo.js": "demo.js",
     "/demo.css": "demo.css",
+    "/doctor": "doctor.html",
+    "/doctor.js": "doctor.js",
+    "/doctor.css": "doctor.css",
+    "/examination.js": "examination.js",
 }
 """What is served, and from which file of the package; nothing else on disk can be reached."""
 
@@ -149,12 +164,30 @@ class WebSocketLink:
             return
 
 
+class Refusal(NamedTuple):
+    """A page that was not let in.
+
+    Attributes:
+        at: When, in seconds since the epoch.
+        origin: Where it said that it comes from; may be empty.
+        code, reason: What it was told.
+    """
+
+    at: float
+    origin: str
+    code: int
+    reason: str
+
+
 class WebSocketTransport:
     """The bridge's server: ``/tools`` for pages, and the files they load.
 
     Args:
         listener: A bound and listening socket, from `bind`.
         token: Lets a page of any origin in.
+
+    Attributes:
+        refusals: The last pages that were not let in, the oldest first.
     """
 
     def __init__(self, listener: socket.socket, token: str) -> None:
@@ -164,6 +197,7 @@ class WebSocketTransport:
         self._released = False
         self._accepted: WeakSet[ServerConnection] = WeakSet()
         self._on_link: OnLink | None = None
+        self.refusals: deque[Refusal] = deque(maxlen=MAX_REFUSALS)
         self.port: int = listener.getsockname()[1]
 
     async def start(self, on_link: OnLink) -> None:
@@ -248,20 +282,28 @@ class WebSocketTransport:
         refusal = self._refuse(connection)
         if refusal is not None:
             # Refused after the handshake, since a page cannot read why a handshake failed.
+            self._note(connection, *refusal)
             await connection.close(*refusal)
-            return
-        await self._on_link(WebSocketLink(connection))
+        elif connection.subprotocol == CHECK_PROTOCOL:
+            await connection.close(1000, "this page is let in")
+        else:
+            await self._on_link(WebSocketLink(connection))
+
+    def _note(self, connection: ServerConnection, code: int, reason: str) -> None:
+        assert connection.request is not None
+        origin = single_header(connection.request.headers, "Origin") or ""
+        self.refusals.append(Refusal(time.time(), origin[:MAX_URL_CHARS], code, reason))
 
     def _refuse(self, connection: ServerConnection) -> tuple[int, str] | None:
         request = connection.request
         assert request is not None
-        offered = _offered(request.headers)
+        offered = offered_protocols(request.headers)
         tokens = [p.removeprefix(TOKEN_PREFIX) for p in offered if p.startswith(TOKEN_PREFIX)]
         if tokens:
             if hmac.compare_digest(tokens[0].encode(), self._token.encode()):
                 return None
             return BAD_TOKEN, "the token is not this bridge's; copy the snippet again"
-        origin = _single(request.headers, "Origin") or ""
+        origin = single_header(request.headers, "Origin") or ""
         if is_loopback_origin(origin):
             return None
         who = "a page without an origin" if origin in ("", "null") else origin
@@ -269,26 +311,33 @@ class WebSocketTransport:
 
     def _answer_http(self, connection: ServerConnection, request: Request) -> Response | None:
         """Answer what is not a WebSocket handshake; None goes on with the handshake."""
-        host, origin = _single(request.headers, "Host"), _single(request.headers, "Origin")
+        host, origin = (
+            single_header(request.headers, "Host"),
+            single_header(request.headers, "Origin"),
+        )
         if host is None or origin is None:
-            return _text(HTTPStatus.BAD_REQUEST, "Host and Origin may be given once.\n")
+            return text_response(HTTPStatus.BAD_REQUEST, "Host and Origin may be given once.\n")
         if not self._is_our_host(host):
-            return _text(HTTPStatus.MISDIRECTED_REQUEST, "This host name is not the bridge's.\n")
+            return text_response(
+                HTTPStatus.MISDIRECTED_REQUEST, "This host name is not the bridge's.\n"
+            )
         if request.method not in ("GET", "HEAD"):
-            response = _text(HTTPStatus.METHOD_NOT_ALLOWED, "Only GET and HEAD are answered.\n")
+            response = text_response(
+                HTTPStatus.METHOD_NOT_ALLOWED, "Only GET and HEAD are answered.\n"
+            )
             response.headers["Allow"] = "GET, HEAD"
             return response
         path = request.path.partition("?")[0]
         if path == SOCKET_PATH:
             return None
         if path == "/health":
-            response = _text(HTTPStatus.OK, "pagetools bridge\n")
+            response = text_response(HTTPStatus.OK, "pagetools bridge\n")
             # Pages probe this before they dial, also such as embed only what allows it.
             response.headers["Cross-Origin-Resource-Policy"] = "cross-origin"
         elif path in FILES:
             response = _file(FILES[path], origin)
         else:
-            response = _text(HTTPStatus.NOT_FOUND, "Not found.\n")
+            response = text_response(HTTPStatus.NOT_FOUND, "Not found.\n")
         if request.method == "HEAD":
             response.body = b""
         return response
@@ -298,7 +347,7 @@ class WebSocketTransport:
         return name in (HOST, "localhost", "[::1]") and port == str(self.port)
 
 
-def _single(headers: Headers, name: str) -> str | None:
+def single_header(headers: Headers, name: str) -> str | None:
     """A header's value, empty when it is missing; None when it is given more than once."""
     values = headers.get_all(name)
     return None if len(values) > 1 else "".join(values)
@@ -309,7 +358,7 @@ def _no_sniffing(connection: ServerConnection, request: Request, response: Respo
     response.headers["X-Content-Type-Options"] = "nosniff"
 
 
-def _offered(headers: Headers) -> list[str]:
+def offered_protocols(headers: Headers) -> list[str]:
     return [p.strip() for h in headers.get_all("Sec-WebSocket-Protocol") for p in h.split(",")]
 
 
@@ -321,12 +370,12 @@ def _select_subprotocol(
     return next((p for p in names if p == PROTOCOL), names[0] if names else None)
 
 
-def _text(status: HTTPStatus, body: str) -> Response:
+def text_response(status: HTTPStatus, body: str) -> Response:
     return _response(status, "text/plain; charset=utf-8", body.encode())
 
 
 def _file(name: str, origin: str) -> Response:
-    body = (resources.files("pagetools_ipy") / "static" / name).read_bytes()
+    body = (_STATIC / name).read_bytes()
     kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
     kind = "text/javascript" if name.endswith(".js") else kind
     response = _response(HTTPStatus.OK, f"{kind}; charset=utf-8", body)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 import time
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import CDPSession, Page
 
 from pagetools_ipy import (
     CallCancelledError,
@@ -19,6 +22,7 @@ from pagetools_ipy import (
 )
 from pagetools_ipy.bridge import Bridge
 from pagetools_ipy.host import ThreadHost
+from pagetools_ipy.page_script import page_script
 
 from .conftest import Opener, Site, eventually
 
@@ -224,3 +228,91 @@ def test_the_console_says_why_there_is_no_connection(
     while not any("%pagetools start" in text for text in said) and time.monotonic() < deadline:
         page.wait_for_timeout(50)
     assert any("%pagetools start" in text for text in said), said
+
+
+class Attached:
+    """What the client says that is put into every document of a page."""
+
+    def __init__(self, page: Page, port: int) -> None:
+        self.page = page
+        self.said: list[dict[str, Any]] = []
+        self._session: CDPSession = page.context.new_cdp_session(page)
+        self._session.on("Runtime.bindingCalled", self._hear)
+        send = self._session.send
+        send("Page.enable")
+        send("Runtime.enable")
+        send("Runtime.addBinding", {"name": "carry"})
+        script = {"source": page_script("carry", "this bridge", port), "runImmediately": True}
+        send("Page.addScriptToEvaluateOnNewDocument", script)
+
+    def _hear(self, event: dict[str, Any]) -> None:
+        message = json.loads(event["payload"])
+        self.said.append({**message, "context": event["executionContextId"]})
+
+    def of_type(self, kind: str) -> list[dict[str, Any]]:
+        return [message for message in self.said if message["type"] == kind]
+
+    def until(self, check: Callable[[], object]) -> None:
+        """Let the page go on until ``check()`` is true."""
+        deadline = time.monotonic() + 5
+        while not check():
+            assert time.monotonic() < deadline, self.said
+            self.page.wait_for_timeout(10)
+
+    def call(self, context: int, **fields: Any) -> Any:
+        """The value that a tool answers."""
+        message = {"v": 1, "type": "call", "callId": "k1", "args": {}, **fields}
+        expression = f"carry({json.dumps(json.dumps(message))})"
+        where = {"expression": expression, "contextId": context}
+        self._session.send("Runtime.evaluate", where)
+        self.until(lambda: self.of_type("result"))
+        return self.of_type("result")[-1]["value"]
+
+
+REGISTER = "pagetools.register('app', [{name: 'where', execute: () => location.pathname}])"
+
+
+def test_a_page_that_forbids_all_connections_is_reached_through_its_browser(
+    site: Site, open_page: Opener
+) -> None:
+    attached = Attached(open_page("about:blank"), 9)
+    policy = "default-src 'none'; script-src 'unsafe-inline'"
+    html = f"""<meta http-equiv="Content-Security-Policy" content="{policy}">
+    <script>{REGISTER}</script>"""
+    attached.page.goto(site.add("strict.html", html))
+    attached.until(lambda: attached.of_type("register"))
+    (declared,) = attached.of_type("register")
+    assert attached.call(declared["context"], ns="app", name="where") == "/strict.html"
+
+
+def test_a_frame_that_was_looked_at_before_it_had_its_page_is_reached_as_well(
+    site: Site, open_page: Opener
+) -> None:
+    attached = Attached(open_page("about:blank"), 9)
+    site.add("inner.html", f"<script>{REGISTER}</script>")
+    looked_at = "<iframe src=inner.html></iframe><script>frames[0].seen = true</script>"
+    attached.page.goto(site.add("outer.html", looked_at))
+    attached.until(lambda: attached.of_type("register"))
+    (declared,) = attached.of_type("register")
+    assert attached.page.frames[1].evaluate("window.seen") is True  # the window is still the same
+    assert attached.call(declared["context"], ns="app", name="where") == "/inner.html"
+    top, inner = (hello["tab"]["id"] for hello in attached.of_type("hello")[-2:])
+    assert top == inner
+
+
+def test_a_page_that_is_attached_and_loads_the_script_is_there_once(
+    site: Site, bridge: Bridge, open_page: Opener, tools: Tools
+) -> None:
+    attached = Attached(open_page("about:blank"), bridge.port)
+    html = f"""<script>addEventListener('pagetools:ready', () => {REGISTER})</script>
+    <script type="module" src="{bridge.url}/pagetools.js"></script>"""
+    attached.page.goto(site.add("both.html", html))
+    attached.until(lambda: attached.of_type("quiet"))
+    assert tools.where().result() == "/both.html"
+    assert bridge.host.run(bridge.directory.summary).tabs == 1
+    (tab,) = bridge.host.run(bridge.directory.tabs)
+    assert attached.of_type("quiet")[0]["tabId"] == tab.id
+    attached.said.clear()
+    bridge.stop()
+    attached.until(lambda: attached.of_type("register"))
+    assert attached.of_type("hello")[0]["tab"]["id"] == tab.id

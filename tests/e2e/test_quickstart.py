@@ -26,7 +26,7 @@ def test_the_quickstart_runs_and_shows_what_it_promises() -> None:
     assert run.returncode == 0, run.stdout + run.stderr
     for said in (
         r"Bridge at http://127\.0\.0\.1:\d+, in the kernel's loop",
-        r'"todo/add_todo" is there, in "pagetools demo"',
+        r"Opened in .+ on port \d+: 1 tab, 11 tools\.",
         r"pagetools demo +http://127\.0\.0\.1:\d+/demo",
         r"todo/add_todo +title, \[priority\], \[tags\]",
         r"'title': 'buy milk', 'priority': 'high'",

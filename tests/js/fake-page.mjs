@@ -3,12 +3,13 @@
  *
  * Time passes only in `advance()`. `bridge` says what a dial meets: 'up', 'down', 'silent' (never answers),
  * 'refusing' (answers plain requests, fails sockets) or 'blocked' (an error event and nothing after it).
+ * `script` is the address of the page's script, null where the page has loaded none.
  * A page made with `parent` is a frame: it shares that page's clock, and they can post to each other.
  * What it cannot show: the order in which real browsers fire focus and visibility events.
  */
 import { setMaxListeners } from 'node:events';
 
-import { createClient } from '../../pagetools_ipy/static/pagetools.js';
+import { createClient } from '../../pagetools_ipy/static/pagetools/client.js';
 
 // Node takes many listeners on one signal for a leak; here they are the design.
 setMaxListeners(0);
@@ -96,6 +97,11 @@ export function fakeBroadcast() {
       open.delete(this);
     }
   };
+}
+
+class FakeMessageChannel {
+  port1 = { onmessage: null };
+  port2 = { postMessage: (data) => queueMicrotask(() => this.port1.onmessage({ data })) };
 }
 
 export class FakeStorage {
@@ -205,6 +211,7 @@ export function fakePage(options = {}) {
     visibilityState: 'visible',
     prerendering: options.prerendering ?? false,
     hasFocus: () => page.focused,
+    querySelectorAll: () => [],
     documentElement: {},
     head: {},
   });
@@ -222,6 +229,7 @@ export function fakePage(options = {}) {
     navigation: options.navigation === null ? undefined : Object.assign(new Target(), { currentEntry: {} }),
     navigator: { locks: options.locks === null ? undefined : (options.locks ?? new FakeLocks()) },
     BroadcastChannel: options.broadcast,
+    MessageChannel: FakeMessageChannel,
     performance: { now: () => clock.now },
     crypto: globalThis.crypto,
     setTimeout: clock.setTimeout,
@@ -270,7 +278,8 @@ export function fakePage(options = {}) {
   showFrames(window, page, page);
   page.document = document;
   page.storage = storage;
-  page.client = createClient({ window, url: options.script ?? 'http://127.0.0.1:9333/pagetools.js' });
+  const script = 'http://127.0.0.1:9333/pagetools.js';
+  page.client = createClient({ window, url: options.script === undefined ? script : options.script });
   page.warnings = () => page.said.filter(({ level }) => level === 'warn').map(({ text }) => text);
   Object.defineProperty(page, 'socket', { get: () => page.sockets.at(-1) });
   page.advance = (ms) => clock.advance(ms);
@@ -293,6 +302,36 @@ export async function connectedPage(options = {}) {
   await settle();
   page.welcome({ tabId: page.client.status().tabId, maxBytes: options.maxBytes ?? 4 * 2 ** 20 });
   return page;
+}
+
+/** What a host of a channel holds: the messages it was posted, and the way to the page. */
+export class FakeHost {
+  /** @type {any[]} */
+  posted = [];
+  /** Whether posting throws, as when a debugger was detached. */
+  isGone = false;
+
+  constructor(page, { key = 'bridge', port = 9333 } = {}) {
+    Object.assign(this, { key, port });
+    this.line = page.client.channel({ key, port, post: this.post });
+  }
+
+  post = (text) => {
+    if (this.isGone) throw new Error('detached');
+    this.posted.push(JSON.parse(text));
+  };
+
+  receive(message) {
+    this.line.receive(JSON.stringify(message));
+  }
+
+  get types() {
+    return this.posted.map(({ type }) => type);
+  }
+
+  ofType(type) {
+    return this.posted.filter((message) => message.type === type);
+  }
 }
 
 export const tool = (name, execute = () => null, more = {}) => ({

@@ -21,7 +21,7 @@ test('hello is the first message, and says which tab, document and frame it come
     v: 1,
     type: 'hello',
     frame: { top: true },
-    client: { name: 'pagetools.js', version: '0.1.0' },
+    client: { name: 'pagetools.js', version: '0.1.0', webmcp: 'own' },
   });
   const seen = { visible: true, focused: true, lastFocusedAgo: 0 };
   assert.deepEqual(about, { url: 'http://127.0.0.1:8000/app', title: 'Todos', ...seen });

@@ -206,13 +206,12 @@ test('a registry that comes late is found within half a second', async () => {
   assert.deepEqual(declared(page.socket, 'shop'), ['buy']);
 });
 
-test('the search for a registry ends; adopt() searches again', async () => {
+test('the search for a registry slows down; adopt() searches at once', async () => {
   const page = await connectedPage();
   await page.advance(25_000);
-  assert.equal(page.clock.timers.size, 0);
   assert.equal(page.client.adopt(), false);
   page.window.__AIUI__ = { tools: aiuiRegistry([{ ns: 'shop', tools: [aiuiTool('buy')] }]) };
-  await page.advance(5000);
+  await page.advance(600);
   assert.equal(declared(page.socket, 'shop'), undefined);
   assert.equal(page.client.adopt(), true);
   await settle();

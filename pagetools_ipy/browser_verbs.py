@@ -1,0 +1,87 @@
+"""The verbs about browsers: ``%pagetools attach``, ``detach``, ``open`` and ``close``.
+
+Knows what a person reads about browsers. Does not know how they are reached.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from IPython.core.error import UsageError
+
+from .request import Request, one_word, only_options, the_bridge, words_and_options
+from .text import count
+
+if TYPE_CHECKING:
+    from .bridge import Bridge
+    from .transports.cdp import CdpTransport
+
+
+def attach(request: Request) -> None:
+    """List the tabs of a browser that is running, and print what there is."""
+    from .browsing import attach_browser
+
+    where, options = one_word(request.line, {"remote": None})
+    bridge = the_bridge()
+    browser = bridge.host.block_on(attach_browser(bridge, where or None, **options))
+    _report("Attached to", bridge, browser)
+
+
+def detach(request: Request) -> None:
+    """Leave the browsers that were attached to."""
+    only_options(request.line, {})
+    bridge = the_bridge()
+    left = bridge.host.block_on(bridge.browsers.detach())
+    print(f"Left {count(left, 'browser')}." if left else "No browser was attached to.")
+
+
+def open_pages(request: Request) -> None:
+    """Start a browser with some pages, and print what there is."""
+    from . import browsing
+
+    urls, options = words_and_options(request.line, {"headless": None, "profile": Path})
+    if not urls:
+        raise UsageError("which page? `%pagetools open URL`")
+    bridge = the_bridge()
+    addresses = [_address(url, request) for url in urls]
+    browser, _ = bridge.host.block_on(browsing.open_pages(bridge, addresses, **options))
+    _report("Opened in", bridge, browser)
+
+
+def _address(typed: str, request: Request) -> str:
+    """What a person types into an address bar, as a URL."""
+    if typed == "demo":
+        return f"{the_bridge().url}/demo"
+    if typed.startswith("$") and typed[1:] in request.variables:
+        return str(request.variables[typed[1:]])
+    if "://" in typed or typed.startswith(("about:", "data:", "file:")):
+        return typed
+    if Path(typed).exists():
+        return Path(typed).resolve().as_uri()
+    host = typed.partition("/")[0].partition(":")[0]
+    is_here = host in ("localhost", "127.0.0.1") or host.endswith(".localhost")
+    return f"{'http' if is_here else 'https'}://{typed}"
+
+
+def close(request: Request) -> None:
+    """End the browsers that were started."""
+    only_options(request.line, {})
+    bridge = the_bridge()
+    ended = bridge.host.block_on(bridge.browsers.close())
+    print(f"Ended {count(ended, 'browser')}." if ended else "No browser was started.")
+
+
+def _report(what: str, bridge: Bridge, browser: CdpTransport) -> None:
+    tab_ids = browser.tab_ids()
+    views = [v for v in bridge.host.run(bridge.directory.tabs) if v.id in tab_ids]
+    tools = sum(len(view.tools) for view in views)
+    product = browser.product.replace("/", " ", 1)
+    where = f"{product} on {browser.endpoint.label}"
+    print(f"{what} {where}: {count(len(views), 'tab')}, {count(tools, 'tool')}.")
+    offered = {frame.webmcp for view in views for frame in view.frames if frame.webmcp}
+    if offered and "native" not in offered:
+        print(
+            "Its own WebMCP is off, so pages get one from here; those that were open before need "
+            "a reload. To have the browser's own, start it with --enable-features=WebMCP."
+        )

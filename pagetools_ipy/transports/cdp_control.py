@@ -1,0 +1,95 @@
+"""Steers one tab through its browser's debugging port.
+
+Knows the commands and what can go wrong with them. Does not know tools.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+
+from ..devtools import CommandError, DevTools, Json
+from ..errors import BrowserError
+from ..host import ThreadHost
+from ..results import Image
+from ..text import shorten
+from .cdp_target import Target
+
+SCREENSHOT_SECONDS = 15.0
+PROBE_SECONDS = 5.0
+
+
+class TargetControl:
+    """Steers a tab; see `PageControl`.
+
+    Args:
+        host: The thread that talks to the browser.
+        devtools: The browser.
+        target: The tab.
+    """
+
+    def __init__(self, host: ThreadHost, devtools: DevTools, target: Target) -> None:
+        self._host = host
+        self._devtools = devtools
+        self._target = target
+
+    @property
+    def tab_id(self) -> str:
+        """Our identifier of the tab."""
+        return self._target.tab.id
+
+    async def navigate(self, url: str, timeout: float | None) -> None:
+        """See `PageControl.navigate`."""
+        await self._host.relay(self._loading(url, "Page.navigate", {"url": url}, timeout))
+
+    async def reload(self, timeout: float | None) -> None:
+        """See `PageControl.reload`."""
+        await self._host.relay(self._loading("the page", "Page.reload", {}, timeout))
+
+    async def _loading(self, what: str, method: str, params: Json, timeout: float | None) -> None:
+        target = self._target
+        target.loaded.clear()
+        try:
+            async with asyncio.timeout(timeout):
+                reply = await self._send(method, params, timeout)
+                if problem := reply.get("errorText"):
+                    raise BrowserError(f"{shorten(what, 200)} could not be loaded: {problem}")
+                if method == "Page.reload" or "loaderId" in reply:
+                    await target.loaded.wait()
+        except TimeoutError:
+            raise BrowserError(
+                f"{shorten(what, 200)} was not loaded within {timeout:g} s{self._why}; grant more "
+                "with timeout="
+            ) from None
+
+    async def screenshot(self, *, full_page: bool) -> Image:
+        """See `PageControl.screenshot`."""
+        picture = {"format": "png", "captureBeyondViewport": full_page}
+        taken = self._send("Page.captureScreenshot", picture, SCREENSHOT_SECONDS)
+        reply = await self._host.relay(taken)
+        return Image(base64.b64decode(reply["data"]), "image/png")
+
+    async def answer_dialog(self, accept: bool, text: str | None) -> None:
+        """See `PageControl.answer_dialog`."""
+        answer = {"accept": accept, **({} if text is None else {"promptText": text})}
+        await self._host.relay(self._send("Page.handleJavaScriptDialog", answer, 5.0))
+
+    async def probe(self, expression: str) -> object:
+        """What an expression of ours gives in the page, as JSON has it; see `PageControl.probe`."""
+        asked = {"expression": expression, "awaitPromise": True, "returnByValue": True}
+        reply = await self._host.relay(self._send("Runtime.evaluate", asked, PROBE_SECONDS))
+        if "exceptionDetails" in reply:
+            thrown = reply["exceptionDetails"].get("exception", {}).get("description", "an error")
+            raise BrowserError(f"the page answers with {shorten(str(thrown), 200)}")
+        return reply["result"].get("value")
+
+    async def _send(self, method: str, params: Json, timeout: float | None) -> Json:
+        seconds = 3600.0 if timeout is None else timeout + 1
+        try:
+            return await self._devtools.send(method, params, self._target.session, deadline=seconds)
+        except CommandError as problem:
+            raise BrowserError(f"{problem}{self._why}") from None
+
+    @property
+    def _why(self) -> str:
+        return f" ({self._target.blocked})" if self._target.blocked else ""
