@@ -24,8 +24,9 @@ from .runtime import Memory, Remembered
 if TYPE_CHECKING:
     from .host import Host
     from .transports import Link
+    from .transports.loopback import LoopbackServer, Refusal
     from .transports.mcpb import McpbTransport
-    from .transports.websocket import Refusal, WebSocketTransport
+    from .transports.websocket import WebSocketTransport
     from .widget import PanelWidget
 
 _logger = logging.getLogger(__name__)
@@ -84,8 +85,11 @@ class Bridge:
     @property
     def refusals(self) -> list[Refusal]:
         """The pages that were not let in lately, the last ones."""
-        transports = (self._transport, self._embeds)
-        return [refusal for t in transports if t is not None for refusal in t.refusals]
+        return [refusal for server in self._servers for refusal in server.refusals]
+
+    @property
+    def _servers(self) -> list[LoopbackServer]:
+        return [server for server in (self._transport, self._embeds) if server is not None]
 
     @property
     def has_widget(self) -> bool:
@@ -180,7 +184,7 @@ class Bridge:
             self.host.run(lambda: self._spawn(embeds))
         return self._embeds.port
 
-    def _spawn(self, transport: WebSocketTransport) -> None:
+    def _spawn(self, transport: LoopbackServer) -> None:
         task = self.host.loop.create_task(transport.start(self._pump), name="pagetools start")
         self._keep(task)
 
@@ -221,13 +225,12 @@ class Bridge:
         self.host.close()
 
     def _end(self) -> None:
-        transports = [t for t in (self._transport, self._embeds) if t is not None]
-        for transport in transports:
+        for transport in self._servers:
             transport.release_port()
         self.directory.close()
         self._panel.close()
         if self.host.loop.is_running():
-            for transport in transports:
+            for transport in self._servers:
                 closing = self.host.loop.create_task(transport.close(), name="pagetools stop")
                 self._keep(closing)
 

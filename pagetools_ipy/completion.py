@@ -78,6 +78,10 @@ def _options(before: list[str], verbs: list[str]) -> list[str]:
         return [quote_word(label) for label in tabs._ipython_key_completions_()]
     if before == ["strict"]:
         return ["on", "off"]
+    if before == ["open"]:
+        return ["demo"]
+    if before == ["doctor"]:
+        return [quote_word(tab.url) for tab in tabs]
     rest = _without_options(words)
     if verb not in ("call", "wait"):
         return []

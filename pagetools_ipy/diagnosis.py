@@ -14,12 +14,12 @@ from typing import TYPE_CHECKING, Literal
 from urllib.parse import urlsplit
 
 from .text import count, listing, shorten
-from .transports.websocket import is_loopback_origin
+from .transports.loopback import is_loopback_origin
 from .views import TabState, TabView
 from .visits import Policy, Visit, allows, origin_of, policies
 
 if TYPE_CHECKING:
-    from .transports.websocket import Refusal
+    from .transports.loopback import Refusal
 
 HELLO_SECONDS = 5.0
 """How long a connection may take to say which page it is."""

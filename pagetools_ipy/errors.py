@@ -101,7 +101,8 @@ class NoPageConnectedError(PageToolsError):
 
     def __str__(self) -> str:
         return (
-            "no page is connected; `%pagetools demo` shows one, `%pagetools snippet` connects yours"
+            "no page is connected; `%pagetools open URL` opens one, `%pagetools snippet` connects "
+            "yours"
         )
 
 

@@ -158,9 +158,13 @@ def _status_text(running: Bridge) -> str:
     counts = running.host.run(running.directory.summary)
     place = "in the kernel's loop" if running.host.name == "kernel" else "on its own thread"
     where = f"Bridge at {running.url}, {place}."
+    if running.mcpb_port:
+        where += f"\nMCP-B embeds find it at port {running.mcpb_port}."
+    for browser in running.browsers.attached:
+        where += f"\n{browser.standing}."
     if not counts.clients:
         return (
-            f"{where}\nNo page is connected: `%pagetools demo` shows one to try, "
+            f"{where}\nNo page is connected: `%pagetools open URL` opens one (or `demo`, to try), "
             "`%pagetools snippet` connects yours."
         )
     return (

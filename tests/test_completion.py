@@ -79,6 +79,13 @@ def test_verbs_are_offered_wherever_the_magic_stands(notebook: Notebook, place: 
 
 
 @pytest.mark.usefixtures("page")
+def test_what_can_be_opened_or_examined_is_offered(notebook: Notebook) -> None:
+    assert [line for line in notebook.completions("%pagetools open ") if "demo" in line]
+    found = notebook.completions("%pagetools doctor http")
+    assert any("http" in line for line in found)
+
+
+@pytest.mark.usefixtures("page")
 def test_tools_are_offered_after_call_and_wait(notebook: Notebook, place: Any) -> None:
     for verb in ("call", "wait"):
         code, before = place(f"%pagetools {verb} ")

@@ -36,7 +36,8 @@ from pagetools_ipy.errors import BrowserError
 from pagetools_ipy.host import ThreadHost
 from pagetools_ipy.transports import websocket
 from pagetools_ipy.transports.cdp_control import TargetControl
-from pagetools_ipy.transports.websocket import Refusal, bind
+from pagetools_ipy.transports.loopback import Refusal
+from pagetools_ipy.transports.websocket import bind
 from pagetools_ipy.views import App, FrameView, TabState, TabView
 from pagetools_ipy.visits import Visit, allows, fetch, policies
 

@@ -48,7 +48,8 @@ EXAMPLES: list[tuple[PageToolsError, str, str]] = [
     (
         NoPageConnectedError(),
         "no_page_connected",
-        "no page is connected; `%pagetools demo` shows one, `%pagetools snippet` connects yours",
+        "no page is connected; `%pagetools open URL` opens one, "
+        "`%pagetools snippet` connects yours",
     ),
     (
         ToolNotFoundError("add_tod", ["add_todo", "draw"]),
@@ -58,7 +59,7 @@ EXAMPLES: list[tuple[PageToolsError, str, str]] = [
     (
         ToolWaitTimeoutError("add", 2.5, NoPageConnectedError()),
         "tool_wait_timeout",
-        '"add" did not come within 2.5 s: no page is connected; `%pagetools demo` shows one, '
+        '"add" did not come within 2.5 s: no page is connected; `%pagetools open URL` opens one, '
         "`%pagetools snippet` connects yours",
     ),
     (

@@ -89,8 +89,8 @@ def test_start_says_where_the_bridge_is_and_what_to_do_next(notebook: Notebook) 
     port = bridges.current().port
     assert output.text.splitlines() == [
         f"Bridge at http://127.0.0.1:{port}, on its own thread.",
-        "No page is connected: `%pagetools demo` shows one to try, `%pagetools snippet` "
-        "connects yours.",
+        "No page is connected: `%pagetools open URL` opens one (or `demo`, to try), "
+        "`%pagetools snippet` connects yours.",
     ]
 
 
@@ -583,7 +583,7 @@ def test_errors_of_python_code_are_one_line_too(notebook: Notebook) -> None:
 @pytest.mark.usefixtures("bridge")
 def test_a_call_without_a_page_says_how_to_connect_one(notebook: Notebook) -> None:
     line = complaint(notebook, "%pagetools call add title=a")
-    assert line.startswith("NoPageConnectedError: no page is connected; `%pagetools demo`")
+    assert line.startswith("NoPageConnectedError: no page is connected; `%pagetools open URL`")
 
 
 @pytest.mark.usefixtures("bridge")

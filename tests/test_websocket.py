@@ -23,7 +23,8 @@ from websockets.typing import Origin, Subprotocol
 from pagetools_ipy import BridgeError
 from pagetools_ipy.limits import MAX_MESSAGE_BYTES
 from pagetools_ipy.transports import Link, websocket
-from pagetools_ipy.transports.websocket import WebSocketTransport, bind, is_loopback_origin
+from pagetools_ipy.transports.loopback import is_loopback_origin
+from pagetools_ipy.transports.websocket import WebSocketTransport, bind
 
 from .conftest import DEADLINE
 from .helpers import Message

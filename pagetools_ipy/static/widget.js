@@ -799,6 +799,8 @@ function progressPart() {
 
 /** @type {[RegExp, string][]} */
 const HINTS = [
+  [/any page/i, 'Run this in a cell; “demo” in place of the address opens a page to play with.'],
+  [/tabs/i, 'Run this in a cell: pages need no change, and are listed as they are.'],
   [/book/i, 'Make a bookmark with this as its address, and click it when the page is open.'],
   [/console/i, "Paste it into the console of the browser's developer tools."],
   [/page/i, 'Put this into the HTML of a page served from this machine.'],
@@ -817,9 +819,11 @@ function way(ui, title, text) {
 
 /** The ways to connect a page. @returns {Part} */
 function waysPart(ui) {
-  const demo = way(ui, 'Try the demo', '%pagetools demo');
-  demo.querySelector('.pt-muted').textContent = 'Run this in a cell: a to-do page with tools to play with.';
-  const node = h('ul', { className: 'pt-ways', role: 'list' }, demo);
+  const cells = [
+    way(ui, 'Any page, in a browser of its own', '%pagetools open https://…'),
+    way(ui, 'The tabs of a browser that runs with a debugging port', '%pagetools attach'),
+  ];
+  const node = h('ul', { className: 'pt-ways', role: 'list' }, ...cells);
   let askedFor = '';
   const update = async () => {
     const { url } = ui.store.state.bridge;
@@ -828,7 +832,7 @@ function waysPart(ui) {
     const reply = await ui.store.request({ kind: 'snippet' });
     if (!reply.snippets) askedFor = '';
     else if (askedFor === url) {
-      node.replaceChildren(demo, ...reply.snippets.map(({ title, text }) => way(ui, title, text)));
+      node.replaceChildren(...cells, ...reply.snippets.map(({ title, text }) => way(ui, title, text)));
     }
   };
   return { node, update };

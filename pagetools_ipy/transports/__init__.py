@@ -11,7 +11,11 @@ from typing import Any, Protocol
 
 from ..results import Image
 
-__all__ = ["Link", "OnLink", "PageControl", "Transport"]
+__all__ = ["FLOOD", "Link", "OnLink", "PageControl", "Transport"]
+
+
+FLOOD = 4429
+"""Close code for a page that says more than can be taken in, or does not read."""
 
 
 class Link(Protocol):

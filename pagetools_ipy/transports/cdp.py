@@ -87,6 +87,12 @@ class CdpTransport:
         """Whether the browser is there now."""
         return self._browser is not None
 
+    @property
+    def standing(self) -> str:
+        """What it is, and whether it is there, in words."""
+        name = f"{self.product.replace('/', ' ', 1)} on {self.endpoint.label}"
+        return f"Attached to {name}" if self.is_attached else f"Waiting for {name} to be back"
+
     async def start(self, on_link: OnLink) -> None:
         """Attach, and return once it is known what its tabs have.
 

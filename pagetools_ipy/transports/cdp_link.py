@@ -13,12 +13,10 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import suppress
 from typing import Any, Protocol
 
-from . import OnLink
+from . import FLOOD, OnLink
 
 MAX_UNREAD = 2000
 """How many messages of one page may wait for the bridge's loop before its link is ended."""
-
-FLOOD = 4429
 
 
 class Document(Protocol):

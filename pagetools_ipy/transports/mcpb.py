@@ -29,16 +29,16 @@ from .. import frames
 from ..errors import BridgeError, MessageError
 from ..text import shorten
 from . import Link, OnLink
-from .websocket import (
+from .loopback import (
     HOST,
-    WebSocketLink,
-    WebSocketTransport,
-    bind,
+    LoopbackServer,
+    bind_first,
     is_loopback_origin,
     offered_protocols,
-    single_header,
+    origin_of,
     text_response,
 )
+from .websocket import WebSocketLink
 
 Json = dict[str, Any]
 
@@ -64,14 +64,16 @@ def bind_mcpb(saved: int | None = None) -> socket.socket:
         BridgeError: If none can be had.
     """
     before = [saved] if saved else []
-    for port in dict.fromkeys([*before, *range(FIRST_PORT, LAST_PORT + 1)]):
-        with suppress(BridgeError):
-            return bind(port)
-    raise BridgeError(
-        f"none of the ports {FIRST_PORT} to {LAST_PORT} can be used, and an MCP-B embed looks no "
-        "further; end what uses one, perhaps an MCP-B relay or the bridge of another notebook",
-        port=FIRST_PORT,
-    )
+    ports = list(dict.fromkeys([*before, *range(FIRST_PORT, LAST_PORT + 1)]))
+    try:
+        return bind_first(ports)
+    except OSError:
+        raise BridgeError(
+            f"none of the ports {FIRST_PORT} to {LAST_PORT} can be used, and an MCP-B embed looks "
+            "no further; end what uses one, perhaps an MCP-B relay or the bridge of another "
+            "notebook",
+            port=FIRST_PORT,
+        ) from None
 
 
 # Who may come in
@@ -324,7 +326,7 @@ class _Socket(WebSocketLink):
                 raise StopAsyncIteration from None
 
 
-class McpbTransport(WebSocketTransport):
+class McpbTransport(LoopbackServer):
     """The server that embeds take for their relay.
 
     Args:
@@ -334,7 +336,7 @@ class McpbTransport(WebSocketTransport):
     """
 
     def __init__(self, listener: socket.socket, *, relays: OnLink | None = None) -> None:
-        super().__init__(listener, token="")
+        super().__init__(listener)
         self._relays = relays
         self._greeting = {
             "type": "server-hello",
@@ -346,32 +348,20 @@ class McpbTransport(WebSocketTransport):
             "label": "pagetools",
         }
 
-    async def _handle(self, connection: ServerConnection) -> None:
-        assert self._on_link is not None
-        assert connection.request is not None
-        header = single_header(connection.request.headers, "Origin") or ""
-        peer = _Socket(connection)
+    async def serve(self, connection: ServerConnection, on_link: OnLink) -> None:
+        """See `LoopbackServer.serve`."""
+        header, peer = origin_of(connection), _Socket(connection)
         with suppress(ConnectionError):  # it left while it was greeted
-            why = await converse(peer, header, self._greeting, self._on_link, self._relays)
+            why = await converse(peer, header, self._greeting, on_link, self._relays)
             if why:
-                self._note(connection, REFUSED, why)
+                self.note(connection, REFUSED, why)
 
-    def _answer_http(self, connection: ServerConnection, request: Request) -> Response | None:
-        host, origin = (
-            single_header(request.headers, "Host"),
-            single_header(request.headers, "Origin"),
-        )
-        if host is None or origin is None:
-            return text_response(HTTPStatus.BAD_REQUEST, "Host and Origin may be given once.\n")
-        if not self._is_our_host(host):
-            return text_response(
-                HTTPStatus.MISDIRECTED_REQUEST, "This host name is not the bridge's.\n"
-            )
+    def answer(self, request: Request, origin: str) -> Response | None:
+        """See `LoopbackServer.answer`."""
         if request.path.partition("?")[0] != "/":
             return text_response(HTTPStatus.NOT_FOUND, "Not found.\n")
         # In the handshake already: a relay takes whoever greets it for one of its kind.
         if self._relays is None and RELAY_PROTOCOL in offered_protocols(request.headers):
-            return text_response(
-                HTTPStatus.FORBIDDEN, "Relays may join after `%pagetools start --mcpb --relay`.\n"
-            )
+            told = "Relays may join after `%pagetools start --mcpb --relay`.\n"
+            return text_response(HTTPStatus.FORBIDDEN, told)
         return None

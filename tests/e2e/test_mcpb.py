@@ -25,6 +25,7 @@ from websockets.asyncio.server import ServerConnection
 from pagetools_ipy import PageGoneError, PageToolError, ToolResult, Tools
 from pagetools_ipy.bridge import Bridge
 from pagetools_ipy.relay import RelayPeers
+from pagetools_ipy.transports import OnLink
 from pagetools_ipy.transports.mcpb import McpbTransport
 from pagetools_ipy.transports.websocket import bind
 from pagetools_ipy.views import TabView
@@ -111,9 +112,9 @@ class Watched(McpbTransport):
         super().__init__(bind(port), relays=relays and relays.join)
         self.ends: list[tuple[str | None, int | None]] = []
 
-    async def _handle(self, connection: ServerConnection) -> None:
+    async def serve(self, connection: ServerConnection, on_link: OnLink) -> None:
         assert connection.request is not None
-        await super()._handle(connection)
+        await super().serve(connection, on_link)
         self.ends.append((connection.request.headers["Origin"], connection.close_code))
 
 
