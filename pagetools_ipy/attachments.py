@@ -51,7 +51,7 @@ class Attachments:
     @property
     def attached(self) -> list[CdpTransport]:
         """The browsers that are attached to, in the order in which they were."""
-        return list(self._attached.values())
+        return [browser for browser in self._attached.values() if not browser.is_over]
 
     async def attach(self, where: object = None, *, remote: bool = False) -> CdpTransport:
         """Attach to a running browser; to the first one found of several.
@@ -118,7 +118,8 @@ class Attachments:
         await self._sweep()
         transport = None
         if headless is None and profile is None:
-            transport = next((self._attached[key] for key in self._launched), None)
+            started = (self._attached.get(key) for key in self._launched)
+            transport = next((one for one in started if one and not one.is_over), None)
         if transport is None:
             launched = await LaunchedBrowser.launch(headless=headless, profile=profile)
             try:
@@ -140,7 +141,7 @@ class Attachments:
     async def _sweep(self) -> None:
         """Forget browsers that a person has closed."""
         for key, launched in tuple(self._launched.items()):
-            if not launched.is_running:
+            if not launched.is_running or self._attached[key].is_over:
                 await self._end(key)
 
     async def detach(self) -> int:
