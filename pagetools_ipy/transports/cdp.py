@@ -58,7 +58,7 @@ class CdpTransport:
     Attributes:
         endpoint: Where its debugging port is.
         product: What the browser calls itself, such as ``Chrome/156.0.8078.114``.
-        on_gone: Called, on the browser's thread, when it has gone for good.
+        is_over: Whether it has gone for good.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class CdpTransport:
     ) -> None:
         self.endpoint = endpoint
         self.product = ""
-        self.on_gone: Callable[[], None] = lambda: None
+        self.is_over = False
         self._binding = binding
         self._script = script
         self._stays = stays
@@ -136,8 +136,7 @@ class CdpTransport:
             if not self._stays or self._is_closed:
                 break
             browser = await self._find_again(make_link)
-        if not self._is_closed:
-            self.on_gone()
+        self.is_over = True
 
     async def _find_again(self, make_link: Callable[[Document], CdpLink]) -> Browser:
         attempt = 0
