@@ -40,8 +40,8 @@ class Attachments:
         self._on_link = on_link
         self._port = 0
         self._key = ""
-        self._attached: dict[str, CdpTransport] = {}
-        self._launched: dict[str, LaunchedBrowser] = {}
+        self._attached: list[CdpTransport] = []
+        self._launched: dict[CdpTransport, LaunchedBrowser] = {}
 
     def belong_to(self, port: int, token: str) -> None:
         """Note which bridge this is: its port, and what stays the same when it is restarted."""
@@ -51,7 +51,7 @@ class Attachments:
     @property
     def attached(self) -> list[CdpTransport]:
         """The browsers that are attached to, in the order in which they were."""
-        return [browser for browser in self._attached.values() if not browser.is_over]
+        return [browser for browser in tuple(self._attached) if not browser.is_over]
 
     async def attach(self, where: object = None, *, remote: bool = False) -> CdpTransport:
         """Attach to a running browser; to the first one found of several.
@@ -78,8 +78,8 @@ class Attachments:
         from .page_script import page_script
         from .transports.cdp import CdpTransport
 
-        key = f"{endpoint.host}:{endpoint.port}"
-        if key in self._attached:
+        address = await endpoint.resolve()
+        if any(address == browser.address for browser in self.attached):
             raise BrowserError(f"{endpoint.label} is attached to already", endpoint=endpoint.label)
         binding = f"__pagetools_{self._key}"
         transport = CdpTransport(
@@ -88,13 +88,18 @@ class Attachments:
             script=page_script(binding, self._key, self._port),
             stays=stays,
         )
-        self._attached[key] = transport
+        transport.address = address  # so that it is not attached to twice at a time
+        self._attached.append(transport)
         try:
             await transport.start(self._on_link)
         except BaseException:
-            del self._attached[key]
+            self._forget(transport)
             raise
         return transport
+
+    def _forget(self, transport: CdpTransport) -> None:
+        if transport in self._attached:
+            self._attached.remove(transport)
 
     async def open(
         self,
@@ -118,8 +123,7 @@ class Attachments:
         await self._sweep()
         transport = None
         if headless is None and profile is None:
-            started = (self._attached.get(key) for key in self._launched)
-            transport = next((one for one in started if one and not one.is_over), None)
+            transport = next((one for one in self._launched if not one.is_over), None)
         if transport is None:
             launched = await LaunchedBrowser.launch(headless=headless, profile=profile)
             try:
@@ -127,8 +131,7 @@ class Attachments:
             except BaseException:
                 await launched.close()
                 raise
-            endpoint = launched.endpoint
-            self._launched[f"{endpoint.host}:{endpoint.port}"] = launched
+            self._launched[transport] = launched
         opened = await asyncio.gather(
             *(transport.open(url) for url in urls), return_exceptions=True
         )
@@ -140,9 +143,9 @@ class Attachments:
 
     async def _sweep(self) -> None:
         """Forget browsers that a person has closed."""
-        for key, launched in tuple(self._launched.items()):
-            if not launched.is_running or self._attached[key].is_over:
-                await self._end(key)
+        for transport, launched in tuple(self._launched.items()):
+            if not launched.is_running or transport.is_over:
+                await self._end(transport)
 
     async def detach(self) -> int:
         """Leave the browsers that were attached to; those that were started stay.
@@ -150,10 +153,11 @@ class Attachments:
         Returns:
             How many were left.
         """
-        keys = [key for key in self._attached if key not in self._launched]
-        for key in keys:
-            await self._attached.pop(key).close()
-        return len(keys)
+        others = [browser for browser in self._attached if browser not in self._launched]
+        for browser in others:
+            self._forget(browser)
+            await browser.close()
+        return len(others)
 
     async def close(self) -> int:
         """End the browsers that were started.
@@ -161,24 +165,25 @@ class Attachments:
         Returns:
             How many were ended.
         """
-        keys = tuple(self._launched)
-        for key in keys:
-            await self._end(key)
-        return len(keys)
+        browsers = tuple(self._launched)
+        for browser in browsers:
+            await self._end(browser)
+        return len(browsers)
 
-    async def _end(self, key: str) -> None:
-        transport, launched = self._attached.pop(key, None), self._launched.pop(key)
-        if transport is not None:
+    async def _end(self, transport: CdpTransport) -> None:
+        self._forget(transport)
+        launched = self._launched.pop(transport, None)
+        if launched is not None:
             await transport.quit()
             await transport.close()
-        await launched.close()
+            await launched.close()
 
     def leave(self) -> None:
         """Leave all browsers and end those that were started, for code that cannot await."""
-        for transport in self._attached.values():
+        for transport in tuple(self._attached):
             with suppress(BrowserError):
                 transport.leave()
-        for launched in self._launched.values():
+        for launched in tuple(self._launched.values()):
             launched.close_now()
         self._attached.clear()
         self._launched.clear()
@@ -189,7 +194,7 @@ class Attachments:
         Raises:
             BrowserError: If no browser that is attached to has it.
         """
-        for transport in self._attached.values():
+        for transport in tuple(self._attached):
             control = transport.control(tab_id)
             if control is not None:
                 return control

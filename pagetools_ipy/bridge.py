@@ -177,6 +177,11 @@ class Bridge:
 
         if self.state is not BridgeState.RUNNING:
             raise BridgeError(f"the bridge is {self.state.value}; start it first")
+        if self._embeds is not None and relays and not self._embeds.lets_relays_in:
+            raise BridgeError(
+                f"relays are not let in at port {self._embeds.port}; `%pagetools stop` first",
+                port=self._embeds.port,
+            )
         if self._embeds is None:
             join = RelayPeers(self.directory).join if relays else None
             embeds = self._embeds = McpbTransport(bind_mcpb(self._mcpb_port), relays=join)
@@ -220,9 +225,11 @@ class Bridge:
     def _leave(self) -> None:
         """Stop, but remember the port: a kernel that ends may be on its way to a restart."""
         self.state = BridgeState.STOPPED
-        self.browsers.leave()
-        self.host.run(self._end)
-        self.host.close()
+        try:
+            self.browsers.leave()
+        finally:  # also if that is interrupted
+            self.host.run(self._end)
+            self.host.close()
 
     def _end(self) -> None:
         for transport in self._servers:

@@ -48,21 +48,27 @@ def main(folder: str, *command: str) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: sys.exit())
     try:
+        _run(folder, command, said)
+    finally:
+        remove_folder(folder)
+        _report(said=list(said))
+
+
+def _run(folder: str, command: tuple[str, ...], said: deque[str]) -> None:
+    try:
         browser = _start(folder, command)
     except OSError as problem:
         said.append(str(problem))
-    else:
-        _in_background(_end_when_told, browser)
-        listening = _in_background(_listen, browser, said)
-        try:
-            browser.wait()
-        finally:
-            _end(browser)
-            kill_group(browser.pid)
-            _await_rest()
-            listening.join(REST_SECONDS)
-    remove_folder(folder)
-    _report(said=list(said))
+        return
+    _in_background(_end_when_told, browser)
+    listening = _in_background(_listen, browser, said)
+    try:
+        browser.wait()
+    finally:
+        _end(browser)
+        kill_group(browser.pid)
+        _await_rest()
+        listening.join(REST_SECONDS)
 
 
 def _start(folder: str, command: tuple[str, ...]) -> subprocess.Popen[bytes]:

@@ -31,7 +31,8 @@ T = TypeVar("T")
 LISTED_SECONDS = 1.0
 """How long a page may take to declare its tools once it is loaded."""
 
-SETTLE_SECONDS = 0.1
+SETTLE_SECONDS = 0.3
+"""How long nothing more may come before what there is counts as all."""
 
 
 class Tab:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from IPython.core.error import UsageError
 
-from .request import Request, one_word, only_options, the_bridge, words_and_options
+from .request import Request, one_word, only_options, page_address, the_bridge, words_and_options
 from .text import count
 
 if TYPE_CHECKING:
@@ -44,24 +44,9 @@ def open_pages(request: Request) -> None:
     if not urls:
         raise UsageError("which page? `%pagetools open URL`")
     bridge = the_bridge()
-    addresses = [_address(url, request) for url in urls]
+    addresses = [page_address(request, url) for url in urls]
     browser, _ = bridge.host.block_on(browsing.open_pages(bridge, addresses, **options))
     _report("Opened in", bridge, browser)
-
-
-def _address(typed: str, request: Request) -> str:
-    """What a person types into an address bar, as a URL."""
-    if typed == "demo":
-        return f"{the_bridge().url}/demo"
-    if typed.startswith("$") and typed[1:] in request.variables:
-        return str(request.variables[typed[1:]])
-    if "://" in typed or typed.startswith(("about:", "data:", "file:")):
-        return typed
-    if Path(typed).exists():
-        return Path(typed).resolve().as_uri()
-    host = typed.partition("/")[0].partition(":")[0]
-    is_here = host in ("localhost", "127.0.0.1") or host.endswith(".localhost")
-    return f"{'http' if is_here else 'https'}://{typed}"
 
 
 def close(request: Request) -> None:

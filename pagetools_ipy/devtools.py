@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 from collections.abc import AsyncIterator, Callable
 from typing import Any, Protocol
 
@@ -21,12 +22,17 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus, WebSocketExce
 
 from .errors import BrowserError
 
+_logger = logging.getLogger(__name__)
+
 Json = dict[str, Any]
 OnEvent = Callable[[str, Json, str], None]
 """Is told of an event: its name, what it says, and the session it is of, empty for the browser."""
 
 COMMAND_SECONDS = 5.0
 """How long a command may take, unless it is said otherwise."""
+
+FOREVER = 24 * 3600.0
+"""For what a page answers when it comes to it, and what ends with the page or the connection."""
 
 CONNECT_SECONDS = 10.0
 """How long a browser may take to let us in; some ask the person first."""
@@ -176,7 +182,11 @@ class DevTools:
         try:
             async for text in self._socket:
                 if not text.startswith(_CONSOLE):
-                    self._take(_read(text))
+                    try:
+                        self._take(_read(text))
+                    except Exception:
+                        # Contained: without an answer from here no new page would go on.
+                        _logger.exception("what the browser said could not be taken in")
         finally:
             self._is_over = True
             for method, outcome, timer in self._waiting.values():

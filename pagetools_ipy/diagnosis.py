@@ -15,6 +15,7 @@ from urllib.parse import urlsplit
 
 from .text import count, listing, shorten
 from .transports.loopback import is_loopback_origin
+from .transports.websocket import BAD_TOKEN
 from .views import TabState, TabView
 from .visits import Policy, Visit, allows, origin_of, policies
 
@@ -232,7 +233,6 @@ def judge_port(label: str, target: str, problem: str) -> Finding:
 # Pages that were refused
 
 
-BAD_TOKEN = 4401
 _OTHER_TOKEN = (
     "It may be the token of another notebook, or one from before a restart: give the page this "
     "bridge's"

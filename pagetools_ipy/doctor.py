@@ -32,7 +32,7 @@ from .diagnosis import (
 )
 from .errors import BridgeError, BrowserError
 from .host import ThreadHost
-from .request import Request, one_word, show, the_bridge
+from .request import Request, one_word, page_address, show, the_bridge
 from .text import shorten
 from .views import TabState, TabView
 
@@ -41,6 +41,9 @@ if TYPE_CHECKING:
 
 NEIGHBOUR_SECONDS = 0.5
 """How long whoever has a port may take to say whether it is a bridge."""
+
+MAX_TOLD = 30
+"""How many findings are taken from a page."""
 
 MAX_TEXT = 600
 """How much of a finding is shown."""
@@ -58,7 +61,7 @@ def doctor(request: Request) -> None:
         bridge = the_bridge()
     except BridgeError:
         bridge = None
-    findings = _survey(bridge) if not word else _about(bridge, _address(word))
+    findings = _survey(bridge) if not word else _about(bridge, page_address(request, word))
     found = _wait(bridge, _listed(findings))
     show(findings_text(found), findings_html(found))
 
@@ -75,15 +78,6 @@ def _wait(bridge: Bridge | None, coroutine: Coroutine[Any, Any, list[Finding]]) 
         return host.block_on(coroutine)
     finally:
         host.close()
-
-
-def _address(typed: str) -> str:
-    """What a person types into an address bar, as a URL."""
-    if "://" in typed:
-        return typed
-    host = urlsplit(f"//{typed}").hostname or ""
-    is_here = host in ("localhost", "127.0.0.1", "::1") or host.endswith(".localhost")
-    return f"{'http' if is_here else 'https'}://{typed}"
 
 
 # All there is
@@ -218,7 +212,7 @@ async def _of_page(bridge: Bridge, view: TabView) -> list[Finding]:
         told = await control.probe(_examination())
     except BrowserError as problem:
         return [Finding("note", f"It cannot be examined: {problem}.")]
-    return [_as_finding(item) for item in told] if isinstance(told, list) else []
+    return [_as_finding(item) for item in told[:MAX_TOLD]] if isinstance(told, list) else []
 
 
 def _as_finding(told: object) -> Finding:

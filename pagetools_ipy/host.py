@@ -103,7 +103,15 @@ class _ForeignThreads:
         if asyncio.get_running_loop() is self.loop:
             return await wake_often(self.loop.create_task(coroutine))
         submitted = asyncio.run_coroutine_threadsafe(coroutine, self.loop)
-        return await wake_often(asyncio.wrap_future(submitted))
+        outcome = asyncio.wrap_future(submitted)
+        try:
+            while not outcome.done():
+                await asyncio.wait([outcome], timeout=WAKE_EVERY)
+                if self.loop.is_closed() and not outcome.done():
+                    raise BridgeError(_STOPPED)
+        finally:
+            outcome.cancel()
+        return outcome.result()
 
     def block_on(self, coroutine: Coroutine[Any, Any, T]) -> T:
         with _interrupts() as interrupt:

@@ -16,15 +16,13 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from .devtools import CommandError, DevTools, Json
+from .devtools import FOREVER, CommandError, DevTools, Json
 
 OnAnswer = Callable[[Json], None]
 """Takes the rest of a ``result`` message: ``ok`` with ``value`` or ``error``."""
 
 MAX_EARLY = 256
 """How many answers are kept that came before it was known what they answer."""
-
-_BUSY_SECONDS = 24 * 3600.0
 
 _LATIN_1 = re.compile("[\x80-\xff]")
 
@@ -68,15 +66,15 @@ class Invocations:
     async def _invoke(self, invocation: _Invocation, call: Json) -> None:
         try:
             # Only now, as the browser then tells of every tool that comes and goes.
-            if self._enabled is None:
-                self._enabled = self._devtools.send("WebMCP.enable", session=self._session)
-            await self._enabled
+            await self._enable()
+            if self._by_call.get(invocation.call_id) is not invocation:
+                return  # nobody waits for it any more
             # A page that is busy takes the call late; the call's own deadline ends the wait.
             reply = await self._devtools.send(
-                "WebMCP.invokeTool", call, self._session, deadline=_BUSY_SECONDS
+                "WebMCP.invokeTool", call, self._session, deadline=FOREVER
             )
         except CommandError as problem:
-            error = {"name": "NotFoundError", "message": str(problem)}
+            error = {"name": "BrowserError", "message": str(problem)}
             self._end(invocation, {"ok": False, "error": error})
             return
         invocation.number = reply["invocationId"]
@@ -87,6 +85,24 @@ class Invocations:
             # The browser may tell the outcome before it tells of which invocation.
             if invocation.number in self._early:
                 self.responded(self._early.pop(invocation.number))
+
+    async def _enable(self) -> None:
+        if self._enabled is None:
+            self._enabled = self._devtools.send(
+                "WebMCP.enable", session=self._session, deadline=FOREVER
+            )
+        enabling = self._enabled
+        try:
+            await enabling
+        except CommandError:
+            if self._enabled is enabling:
+                self._enabled = None  # the next call tries again
+            raise
+
+    def has_begun(self, call_id: str) -> bool:
+        """Whether the browser has taken the call."""
+        invocation = self._by_call.get(call_id)
+        return invocation is not None and bool(invocation.number)
 
     def responded(self, event: Json) -> None:
         """Take in ``WebMCP.toolResponded``; others' invocations are told of as well."""
@@ -160,6 +176,8 @@ def _error(event: Json) -> Json:
     if not text and "value" in exception:  # something was thrown that is no error
         thrown = exception["value"]
         text = thrown if isinstance(thrown, str) else json.dumps(thrown)
+    elif exception.get("type") == "undefined":
+        text = "undefined"
     first, _, rest = text.partition("\n")
     name, colon, message = first.partition(": ")
     if not colon or not re.fullmatch(r"[A-Za-z_$][\w$]*", name):

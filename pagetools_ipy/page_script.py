@@ -22,14 +22,10 @@ _FRAME = """\
   const post = globalThis[name];
   const isPage = /^(https?|file|about|blob|data):$/.test(location.protocol);
   if (!isPage || typeof post !== 'function') return;
+  delete globalThis[name];
 %(parts)s
-  const expose = (receive) =>
-    Object.defineProperty(globalThis, name, {
-      value: receive,
-      enumerable: false,
-      configurable: true,
-      writable: true,
-    });
+  const expose = (value) =>
+    Object.defineProperty(globalThis, %(receiver)s, { value, configurable: true, writable: true });
   attachPage(globalThis, { key: %(key)s, port: %(port)s, post, expose });
 })();
 """
@@ -56,10 +52,21 @@ def page_script(binding: str, key: str, port: int) -> str:
     """The script for one bridge.
 
     Args:
-        binding: Name of the function that carries texts out of the page; the script puts the one
-            that takes texts in its place.
+        binding: Name of the function that carries texts out of the page; the script keeps it for
+            itself.
         key: What tells the bridge from others.
         port: The port at which pages can reach the bridge themselves.
     """
-    words = {"binding": json.dumps(binding), "key": json.dumps(key), "port": port}
-    return _FRAME % {**words, "parts": _parts()}
+    names = {"binding": json.dumps(binding), "receiver": _receiver(binding)}
+    return _FRAME % {**names, "key": json.dumps(key), "port": port, "parts": _parts()}
+
+
+def delivery(binding: str, text: str) -> str:
+    """What is to be evaluated in a document to hand its client a text."""
+    return f"globalThis[{_receiver(binding)}]({json.dumps(text)})"
+
+
+def _receiver(binding: str) -> str:
+    # Not the name of the binding: the browser puts that one back in a page it takes out of its
+    # cache.
+    return json.dumps(f"{binding}_in")

@@ -6,7 +6,9 @@ Knows IPython's display. Does not know any verb.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
+from urllib.parse import urlsplit
 
 from IPython.core.error import UsageError
 from IPython.core.interactiveshell import InteractiveShell
@@ -41,6 +43,22 @@ def the_bridge() -> Bridge:
     from . import bridge
 
     return bridge.current()
+
+
+def page_address(request: Request, typed: str) -> str:
+    """What a person types into an address bar, as a URL; ``demo``, a variable as ``$name`` and
+    the path of a file as well."""
+    if typed == "demo":
+        return f"{the_bridge().url}/demo"
+    if typed.startswith("$") and typed[1:] in request.variables:
+        return str(request.variables[typed[1:]])
+    if "://" in typed or typed.startswith(("about:", "data:", "file:")):
+        return typed
+    if Path(typed).exists():
+        return Path(typed).resolve().as_uri()
+    host = urlsplit(f"//{typed}").hostname or ""
+    is_here = host in ("localhost", "127.0.0.1", "::1") or host.endswith(".localhost")
+    return f"{'http' if is_here else 'https'}://{typed}"
 
 
 def words_and_options(

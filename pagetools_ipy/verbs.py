@@ -90,8 +90,10 @@ def _start(request: Request) -> None:
 
 
 def _serve_embeds(with_relays: bool) -> None:
+    from .transports.mcpb import FIRST_PORT
+
     port = the_bridge().serve_embeds(relays=with_relays)
-    late = "" if port == 9333 else "; they first ask what has 9333"
+    late = "" if port == FIRST_PORT else f"; they first ask what has {FIRST_PORT}"
     print(f"Pages with an MCP-B embed find the bridge at port {port}{late}.")
 
 

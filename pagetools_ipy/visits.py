@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from http.client import HTTPException
 from typing import Any, NamedTuple
 from urllib.error import HTTPError
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit, urlunsplit
 from urllib.request import (
     BaseHandler,
     HTTPDefaultErrorHandler,
@@ -84,21 +84,33 @@ def fetch(url: str) -> Visit:
         opener.add_handler(handler())
     give_up_at = time.monotonic() + VISIT_SECONDS
     try:
-        answer = opener.open(Request(url, headers=_HEADERS), timeout=VISIT_SECONDS)
+        answer = opener.open(Request(_ascii(url), headers=_HEADERS), timeout=VISIT_SECONDS)
     except HTTPError as refusal:
         answer = refusal  # it has all that an answer has
     except HTTPException as problem:
         raise OSError(f"what answers does not speak HTTP ({problem})") from None
     with answer:
-        text = _read(answer, give_up_at).decode(errors="replace")
         headers = tuple((name.lower(), value) for name, value in answer.headers.items())
+        text = _read(answer, give_up_at).decode(errors="replace")
         return Visit(answer.url, answer.status, headers, text)
+
+
+def _ascii(url: str) -> str:
+    """An address as it goes over the wire."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    netloc = parts.netloc.replace(host, host.encode("idna").decode()) if host else parts.netloc
+    path, query = (quote(part, safe="/?%:@!$&'()*+,;=") for part in (parts.path, parts.query))
+    return urlunsplit((parts.scheme, netloc, path, query, ""))
 
 
 def _read(answer: Any, give_up_at: float) -> bytes:
     body = b""
     while len(body) < MAX_PAGE_BYTES and time.monotonic() < give_up_at:
-        part = answer.read1(MAX_PAGE_BYTES - len(body))
+        try:
+            part = answer.read1(MAX_PAGE_BYTES - len(body))
+        except (HTTPException, OSError, ValueError):
+            break  # what has come will do
         if not part:
             break
         body += part

@@ -40,10 +40,12 @@ class Chromium:
 
     Attributes:
         path: The program that runs.
+        address: Where it listens, ``ws://`` and so on.
     """
 
-    def __init__(self, path: str, socket: ClientConnection) -> None:
+    def __init__(self, path: str, socket: ClientConnection, address: str = "") -> None:
         self.path = path
+        self.address = address
         self._socket = socket
         self._ids = itertools.count(1)
         self._replies: dict[int, asyncio.Future[dict[str, Any]]] = {}
@@ -229,7 +231,7 @@ async def chromium(*args: str) -> AsyncIterator[Chromium]:
             assert process.stderr is not None
             drain = asyncio.create_task(process.stderr.read())  # a full pipe would stop the browser
             async with connect(address, max_size=None, ping_interval=None) as socket:
-                browser = Chromium(path, socket)
+                browser = Chromium(path, socket, address)
                 listening = asyncio.create_task(browser.listen())
                 try:
                     yield browser

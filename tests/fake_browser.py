@@ -7,6 +7,8 @@ import json
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
+from pagetools_ipy.page_script import delivery
+
 Json = dict[str, Any]
 Answer = Callable[[Json], Any]
 
@@ -98,7 +100,7 @@ class FakeBrowser:
     def delivered(self, session: str) -> list[Json]:
         """What was taken to the clients of a session, in order."""
         calls = (p["expression"] for p in self.commands("Runtime.evaluate", session))
-        head = f"globalThis[{json.dumps(BINDING)}]("
+        head = delivery(BINDING, "").removesuffix('"")')
         return [
             json.loads(json.loads(call.removeprefix(head)[:-1]))
             for call in calls

@@ -13,8 +13,12 @@ from pagetools_ipy.attachments import Attachments
 from pagetools_ipy.endpoints import Endpoint
 from pagetools_ipy.errors import BrowserError
 from pagetools_ipy.transports import Link, cdp
+from pagetools_ipy.transports.cdp import CdpTransport
 
 from .helpers import run
+
+
+OF_THE_FAKE = {"options", "has_left", "has_quit", "pages", "made"}
 
 
 class FakeControl:
@@ -29,6 +33,7 @@ class FakeTransport:
 
     def __init__(self, endpoint: Endpoint, **options: Any) -> None:
         self.endpoint, self.options = endpoint, options
+        self.address = ""
         self.is_over = self.has_left = self.has_quit = False
         self.pages: list[str] = []
         self.made.append(self)
@@ -78,8 +83,20 @@ class FakeLaunched:
         self.is_running = False
 
 
+class Port(Endpoint):
+    async def resolve(self) -> str:
+        return f"ws://127.0.0.1:{self.port}/"
+
+
 def port(number: int) -> Endpoint:
-    return Endpoint(f"port {number}", "127.0.0.1", number)
+    return Port(f"port {number}", "127.0.0.1", number)
+
+
+def test_the_fake_has_nothing_that_the_real_one_lacks() -> None:
+    real = CdpTransport(port(1), binding="b", script="")
+    own = {name for name in vars(FakeTransport(port(1))) if name not in OF_THE_FAKE}
+    assert own <= set(dir(real))
+    real.leave()
 
 
 @pytest.fixture(autouse=True)

@@ -10,14 +10,15 @@ from typing import Any
 import pytest
 
 from pagetools_ipy.devtools import DevTools
-from pagetools_ipy.transports.cdp_documents import TabOfTargets
+from pagetools_ipy.errors import BrowserError
+from pagetools_ipy.limits import MAX_MESSAGE_BYTES
+from pagetools_ipy.transports.cdp_documents import LAST_WORD_SECONDS, TabOfTargets
 from pagetools_ipy.transports.cdp_link import Document
 from pagetools_ipy.transports.cdp_target import (
     CRASHED,
     DISCARDED,
     FROZEN,
     HELD,
-    LAST_WORD_SECONDS,
     SETUP_SECONDS,
     STAND_IN_AFTER,
     Target,
@@ -43,10 +44,15 @@ class FakeLink:
         self.document = document
         self.fed: list[Json] = []
         self.ended = False
+        self.is_full = False
 
-    def feed(self, raw: Json) -> None:
+    def feed(self, raw: Json, size: int = 0) -> None:
         assert not self.ended
-        self.fed.append(raw)
+        if self.is_full:
+            self.end()
+            self.document.closed(self, 4429, "too much")  # type: ignore[arg-type]
+        else:
+            self.fed.append(raw)
 
     def end(self) -> None:
         self.ended = True
@@ -69,6 +75,7 @@ class Scene:
             {**about, **info},
             self.tab,
             self._make_link,  # type: ignore[arg-type]
+            is_taken=lambda tab_id: tab_id == "of another tab",
             binding=BINDING,
             script="the client",
         )
@@ -324,7 +331,7 @@ def test_a_closed_link_is_told_to_the_client() -> None:
     async def main() -> None:
         async with scene() as it:
             link = await it.page()
-            link.document.closed(4409, "another one")
+            link.document.closed(link, 4409, "another one")  # type: ignore[arg-type]
             told = it.browser.delivered("s1")[-1]
             assert told == {"v": 1, "type": "closed", "code": 4409, "reason": "another one"}
 
@@ -431,12 +438,42 @@ def test_a_page_out_of_memory_is_asleep() -> None:
     run(main())
 
 
-def test_a_frozen_page_is_told_from_one_that_runs() -> None:
+def silent_but(it: Scene, expression: str) -> None:
+    """Have the page answer one question only."""
+    it.browser.answers["Runtime.evaluate"] = lambda command: (
+        {} if command["params"]["expression"] == expression else SILENT
+    )
+
+
+def test_a_page_that_answers_and_does_nothing_by_itself_is_frozen_until_it_does() -> None:
+    async def main() -> None:
+        async with scene() as it:
+            link = await it.page()
+            silent_but(it, "0")
+            await it.says({"type": "bye", "asleep": True})
+            await it.says({"type": "hello", "tab": {"id": "stored"}})
+            await asyncio.sleep(SETUP_SECONDS + 0.1)
+            link = it.links[-1]
+            assert link.all("blocked")[-1]["reason"] == FROZEN
+            for command in it.browser.sent:
+                it.browser.say({"id": command["id"], "result": {}})
+            await settle()
+            assert link.all("blocked")[-1]["reason"] == ""
+
+    run(main())
+
+
+def test_a_page_that_is_busy_at_first_is_held_until_it_runs() -> None:
     async def main() -> None:
         async with scene(silent=("Runtime.evaluate",)) as it:
             link = await it.page()
             await asyncio.sleep(SETUP_SECONDS + 0.1)
-            assert link.all("blocked")[-1]["reason"] == FROZEN
+            assert it.target.settled.is_set()
+            assert link.all("blocked")[-1]["reason"] == HELD
+            for command in it.browser.sent:
+                it.browser.say({"id": command["id"], "result": {}})
+            await settle()
+            assert link.all("blocked")[-1]["reason"] == ""
 
     run(main())
 
@@ -510,6 +547,136 @@ def test_a_page_that_goes_quiet_still_answers_what_it_was_asked() -> None:
     run(main())
 
 
+def test_a_page_that_claims_the_identifier_of_another_tab_does_not_get_it() -> None:
+    async def main() -> None:
+        async with scene() as it:
+            await it.page()
+            await it.says({"type": "quiet", "tabId": "of another tab"})
+            assert it.tab.id == "stored"
+
+    run(main())
+
+
+def test_a_dialog_of_a_page_that_reaches_the_bridge_itself_is_told_in_its_place() -> None:
+    async def main() -> None:
+        async with scene() as it:
+            await it.page()
+            await it.says({"type": "quiet", "tabId": "by socket"})
+            await it.event("Page.javascriptDialogOpening", type="alert", message="Hi")
+            told = it.links[-1]
+            assert told.fed[0]["tab"]["id"] == "by socket"
+            assert told.fed[0]["frame"]["top"] is False
+            assert told.all("blocked")[-1]["reason"] == "alert shows: Hi"
+            await it.event("Page.javascriptDialogClosed", result=True)
+            assert told.ended
+
+    run(main())
+
+
+def test_a_page_that_follows_one_which_reached_the_bridge_itself_is_listed() -> None:
+    async def main() -> None:
+        async with scene() as it:
+            await it.page()
+            await it.says({"type": "quiet", "tabId": "by socket"})
+            await it.event("Runtime.executionContextsCleared")
+            it.browser.context("s1", 2, "t1")
+            await asyncio.sleep(STAND_IN_AFTER + 0.1)
+            assert it.links[-1].fed[0]["tab"]["id"] == "by socket"
+
+    run(main())
+
+
+def test_a_page_that_says_too_much_costs_the_others_nothing() -> None:
+    async def main() -> None:
+        async with scene() as it:
+            page, frame = await it.page(1), await it.page(2, "f2")
+            await it.says({"type": "register", "ns": "n", "tools": []}, 2)
+            frame.is_full = True
+            await it.says({"type": "quiet", "tabId": "x"}, 2)
+            assert it.browser.delivered("s1")[-1]["type"] == "closed"
+            await it.event("Runtime.executionContextsCleared")
+            assert page.ended
+
+    run(main())
+
+
+def test_a_page_whose_link_the_bridge_has_ended_is_spoken_for_until_it_is_back() -> None:
+    async def main() -> None:
+        async with scene() as it:
+            link = await it.page()
+            link.document.closed(link, 4429, "too much")  # type: ignore[arg-type]
+            await asyncio.sleep(STAND_IN_AFTER + 0.1)
+            assert it.links[-1] is not link
+            await it.says({"type": "hello", "tab": {"id": "stored"}})
+            assert it.links[-2].ended
+
+    run(main())
+
+
+def test_the_end_of_an_old_link_is_not_that_of_the_new_one() -> None:
+    async def main() -> None:
+        async with scene() as it:
+            old = await it.page()
+            await it.says({"type": "bye", "asleep": False})
+            await it.says({"type": "hello", "tab": {"id": "stored"}})
+            old.document.closed(old, 4409, "late")  # type: ignore[arg-type]
+            await it.says({"type": "pong", "n": 1})
+            assert it.links[-1].all("pong")
+
+    run(main())
+
+
+def test_what_is_larger_than_a_message_may_be_is_refused_unread() -> None:
+    async def main() -> None:
+        async with scene() as it:
+            link = await it.page()
+            await it.says({"type": "pong", "n": 1, "x": "x" * MAX_MESSAGE_BYTES})
+            told = it.browser.delivered("s1")[-1]
+            assert (told["type"], told["code"]) == ("rejected", "too_large")
+            assert link.all("pong") == []
+
+    run(main())
+
+
+# Loading
+
+
+def test_a_page_is_loaded_when_its_document_is_and_not_the_one_before() -> None:
+    async def main() -> None:
+        async with scene() as it:
+            load = it.target.loading.expect()
+            await it.event("Page.loadEventFired", timestamp=1)
+            assert not load.done()
+            await it.event("Page.frameNavigated", frame={"id": "f2"})
+            await it.event("Page.loadEventFired", timestamp=2)
+            assert not load.done()
+            await it.event("Page.frameNavigated", frame={"id": "t1"})
+            await it.event("Page.loadEventFired", timestamp=3)
+            await load
+
+    run(main())
+
+
+@pytest.mark.parametrize(
+    ("what", "why"),
+    [("crash", "the page crashed"), ("close", "the tab has gone"), ("load", "another page")],
+)
+def test_whoever_waits_for_a_page_learns_that_it_will_not_come(what: str, why: str) -> None:
+    async def main() -> None:
+        async with scene() as it:
+            load = it.target.loading.expect()
+            if what == "crash":
+                await it.event("Inspector.targetCrashed")
+            elif what == "close":
+                it.target.close()
+            else:
+                it.target.loading.expect()
+            with pytest.raises(BrowserError, match=why):
+                await load
+
+    run(main())
+
+
 # Tools whose function only the browser has
 
 
@@ -517,6 +684,7 @@ async def native_call(it: Scene) -> FakeLink:
     it.browser.answers["WebMCP.invokeTool"] = lambda _: {"invocationId": "i1"}
     link = await it.page()
     await it.says({"type": "register", "ns": "http://shop", "tools": []})
+    it.deliver({"type": "call", "callId": "c1", "ns": "http://shop", "name": "book", "args": {}})
     await it.says({"type": "native", "callId": "c1", "name": "book", "args": {"room": 1}})
     return link
 
@@ -549,6 +717,18 @@ def test_a_cancel_of_such_a_call_goes_to_the_browser() -> None:
     run(main())
 
 
+def test_such_a_call_that_is_cancelled_before_the_page_comes_to_it_is_not_made() -> None:
+    async def main() -> None:
+        async with scene() as it:
+            await it.page()
+            it.deliver({"type": "call", "callId": "c1", "ns": "n", "name": "book", "args": {}})
+            it.deliver({"type": "cancel", "callId": "c1", "reason": "enough"})
+            await it.says({"type": "native", "callId": "c1", "name": "book", "args": {}})
+            assert it.browser.commands("WebMCP.invokeTool", "s1") == []
+
+    run(main())
+
+
 def test_a_call_that_navigates_is_given_the_browsers_last_word() -> None:
     async def main() -> None:
         async with scene() as it:
@@ -577,6 +757,32 @@ def test_an_answer_that_a_reload_swallowed_is_not_waited_for_long() -> None:
             await asyncio.sleep(0.2)
             assert old.ended
             assert old.all("result") == []
+
+    run(main())
+
+
+def test_a_call_that_the_browser_has_not_taken_yet_does_not_reach_the_next_document() -> None:
+    async def main() -> None:
+        async with scene() as it:
+            it.browser.answers["WebMCP.enable"] = lambda _: SILENT
+            old = await native_call(it)
+            await it.event("Runtime.executionContextsCleared")
+            assert old.ended
+            enabling = next(c for c in it.browser.sent if c["method"] == "WebMCP.enable")
+            it.browser.say({"id": enabling["id"], "result": {}})
+            await settle()
+            assert it.browser.commands("WebMCP.invokeTool") == []
+
+    run(main())
+
+
+def test_a_call_is_made_once_however_often_the_page_asks_for_it() -> None:
+    async def main() -> None:
+        async with scene() as it:
+            await native_call(it)
+            await it.says({"type": "native", "callId": "c1", "name": "book", "args": {}})
+            await it.says({"type": "native", "callId": "never asked", "name": "book", "args": {}})
+            assert len(it.browser.commands("WebMCP.invokeTool")) == 1
 
     run(main())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -146,11 +147,27 @@ def test_lone_surrogates_survive_both_ways() -> None:
 
 def test_a_command_that_nobody_awaits_may_fail() -> None:
     async def main() -> None:
+        reported: list[Any] = []
+        loop = asyncio.get_running_loop()
+        loop.set_exception_handler(lambda _, context: reported.append(context))
         async with connected() as (browser, devtools, _):
             browser.answers["Ask"] = lambda _: REFUSED
             devtools.send("Ask")
             await settle()
             devtools.send("Ask").cancel()
             await settle()
+        gc.collect()
+        assert reported == []
+
+    run(main())
+
+
+def test_what_cannot_be_taken_in_costs_nothing_else() -> None:
+    async def main() -> None:
+        async with connected() as (browser, devtools, events):
+            for text in ("{", "[]", "{}", '{"method":"Page.x"}', '{"id":[]}'):
+                browser._said.put_nowait(text)
+            assert await devtools.send("Next") == {}
+            assert events == []
 
     run(main())

@@ -162,6 +162,7 @@ def test_what_the_browser_blurs_is_made_good(output: Any, value: Any) -> None:
         ),
         ({"exception": {"value": "just text"}}, ("Error", "just text", None)),
         ({"exception": {"value": {"code": 4}}}, ("Error", '{"code": 4}', None)),
+        ({"exception": {"type": "undefined"}}, ("Error", "undefined", None)),
         ({"errorText": "Form validation failed"}, ("Error", "Form validation failed", None)),
         (
             {"exception": {"className": "Mine", "description": "no colon"}},
@@ -169,7 +170,7 @@ def test_what_the_browser_blurs_is_made_good(output: Any, value: Any) -> None:
         ),
         ({}, ("Error", "the tool failed and the browser gave no reason", None)),
     ],
-    ids=["error", "lines", "string", "object", "browser", "class", "nothing"],
+    ids=["error", "lines", "string", "object", "nothing thrown", "browser", "class", "nothing"],
 )
 def test_a_failure_has_the_pages_words(fields: Json, error: tuple[str, str, Any]) -> None:
     async def main() -> None:
@@ -250,5 +251,37 @@ def test_a_forgotten_call_is_not_answered_and_not_cancelled() -> None:
             await it.respond(output=1)
             assert it.answers == {}
             assert it.browser.commands("WebMCP.cancelInvocation") == []
+
+    run(main())
+
+
+def test_a_domain_that_was_refused_is_asked_for_again() -> None:
+    async def main() -> None:
+        async with scene() as it:
+            it.browser.answers["WebMCP.enable"] = lambda _: REFUSED
+            it.start("c1")
+            await settle()
+            assert it.answers["c1"]["error"]["name"] == "BrowserError"
+            it.browser.answers["WebMCP.enable"] = lambda _: {}
+            it.start("c2")
+            await settle()
+            await it.respond("i1", output=1)
+            assert it.answers["c2"]["ok"] is True
+
+    run(main())
+
+
+@pytest.mark.parametrize("how", ["cancel", "forget"])
+def test_a_call_that_is_given_up_before_it_is_made_is_not_made(how: str) -> None:
+    async def main() -> None:
+        async with scene() as it:
+            it.browser.answers["WebMCP.enable"] = lambda _: SILENT
+            it.start()
+            await settle()
+            getattr(it.calls, how)("c1")
+            it.browser.say({"id": it.browser.sent[0]["id"], "result": {}})
+            await settle()
+            assert it.browser.commands("WebMCP.invokeTool") == []
+            assert it.answers == {}
 
     run(main())

@@ -22,7 +22,12 @@ ROWS = [
     {"directory", "transports"},
     {"transports.loopback", "transports.cdp_link", "host", "relay"},
     {"transports.websocket"},
-    {"transports.mcpb", "transports.cdp_documents", "transports.cdp_probe"},
+    {
+        "transports.mcpb",
+        "transports.cdp_documents",
+        "transports.cdp_probe",
+        "transports.cdp_loading",
+    },
     {"transports.cdp_target"},
     {"transports.cdp_control"},
     {"transports.cdp"},

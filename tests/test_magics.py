@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from pagetools_ipy import BridgeError, CallState, PageCall, bridge as bridges, browser_verbs, tabs
+from pagetools_ipy import BridgeError, CallState, PageCall, bridge as bridges, tabs
 from pagetools_ipy.bridge import Bridge
-from pagetools_ipy.request import Request
+from pagetools_ipy.request import Request, page_address
 from pagetools_ipy.transports import websocket
 from pagetools_ipy.transports.websocket import bind
 from pagetools_ipy.verbs import HELP, VERBS
@@ -220,14 +220,14 @@ def test_what_is_opened_is_read_as_an_address_bar_would(
     if url == "demo":
         url = f"{bridges.current().url}/demo"
     request = Request(notebook.shell, variables={"page": "http://from.a.variable/"})
-    assert browser_verbs._address(typed, request) == url
+    assert page_address(request, typed) == url
 
 
 def test_a_file_is_opened_by_its_path(notebook: Notebook, tmp_path: Path) -> None:
     page = tmp_path / "my page.html"
     page.write_text("hello", encoding="utf-8")
     request = Request(notebook.shell)
-    assert browser_verbs._address(str(page), request) == page.as_uri()
+    assert page_address(request, str(page)) == page.as_uri()
 
 
 def test_without_a_kernel_there_is_no_kernel_host(notebook: Notebook) -> None:

@@ -32,15 +32,14 @@ _logger = logging.getLogger(__name__)
 RETRY_SECONDS = (0.5, 1.0, 2.0, 5.0)
 """Pauses between attempts to find a browser again; the last one goes on."""
 
+LOAD_SECONDS = 30.0
+"""How long a page that is opened may take to be loaded."""
+
 SETTLE_SECONDS = 2.5
 """How long tabs may take to say what they have before `CdpTransport.start` returns."""
 
-_ATTACH = {
-    "autoAttach": True,
-    "waitForDebuggerOnStart": True,
-    "flatten": True,
-    "filter": [{"type": "page"}, {"type": "iframe"}],
-}
+_ATTACH = {"autoAttach": True, "waitForDebuggerOnStart": True, "flatten": True}
+# Without a filter: what it left out would be held all the same, for ever.
 _HIDDEN = ("devtools://", "chrome-extension://", "chrome-untrusted://")
 """Pages that no person takes for a tab."""
 
@@ -57,6 +56,7 @@ class CdpTransport:
 
     Attributes:
         endpoint: Where its debugging port is.
+        address: Where that was found last, a ``ws://`` address; another one for each browser.
         product: What the browser calls itself, such as ``Chrome/156.0.8078.114``.
         is_over: Whether it has gone for good.
     """
@@ -71,6 +71,7 @@ class CdpTransport:
         open_socket: Callable[[str], object] = BrowserSocket.connect,
     ) -> None:
         self.endpoint = endpoint
+        self.address = ""
         self.product = ""
         self.is_over = False
         self._binding = binding
@@ -109,7 +110,7 @@ class CdpTransport:
         try:
             await self._host.relay(self._begin(make_link))
         except BaseException:
-            self.leave()
+            await asyncio.to_thread(self.leave)
             raise
 
     async def _begin(self, make_link: Callable[[Document], CdpLink]) -> None:
@@ -118,8 +119,8 @@ class CdpTransport:
         await browser.settled(SETTLE_SECONDS)
 
     async def _attach(self, make_link: Callable[[Document], CdpLink]) -> Browser:
-        address = await self.endpoint.resolve()
-        socket: Socket = await self._open_socket(address)  # type: ignore[misc]
+        self.address = await self.endpoint.resolve()
+        socket: Socket = await self._open_socket(self.address)  # type: ignore[misc]
         browser = Browser(socket, make_link, binding=self._binding, script=self._script)
         try:
             self.product = await browser.begin()
@@ -143,8 +144,12 @@ class CdpTransport:
         while True:
             await asyncio.sleep(RETRY_SECONDS[min(attempt, len(RETRY_SECONDS) - 1)])
             attempt += 1
-            with suppress(BrowserError):
+            try:
                 return await self._attach(make_link)
+            except BrowserError:
+                continue
+            except Exception:
+                _logger.exception("%s could not be attached to again", self.endpoint.label)
 
     def control(self, tab_id: str) -> TargetControl | None:
         """What steers one of its tabs; None if it has no such tab. From any thread."""
@@ -185,7 +190,7 @@ class CdpTransport:
         target = browser.take_first_page() or await browser.new_page()
         await target.settled.wait()
         control = TargetControl(self._host, browser.devtools, target)
-        await control.navigate(url, 30.0)
+        await control.navigate(url, LOAD_SECONDS)
         return control
 
     async def quit(self) -> None:
@@ -256,6 +261,8 @@ class Browser:
         version = await self.devtools.send("Browser.getVersion")
         await self.devtools.send("Target.setDiscoverTargets", {"discover": True})
         await self.devtools.send("Target.setAutoAttach", _ATTACH)
+        pages = [target for target in self._targets.values() if target.is_page]
+        self._first_page = pages[0] if len(pages) == 1 else None
         return str(version.get("product", ""))
 
     async def _listen(self) -> None:
@@ -263,6 +270,7 @@ class Browser:
             await self.devtools.listen()
         finally:
             self._forget_targets()
+            self.devtools.close()  # it would go on to hold new pages for us
 
     def _forget_targets(self) -> None:
         for target in tuple(self._targets.values()):
@@ -362,11 +370,12 @@ class Browser:
             info,
             tab,
             self._make_link,
+            is_taken=lambda tab_id: any(
+                other.tab is not tab and other.tab.id == tab_id for other in self._targets.values()
+            ),
             binding=self._binding,
             script=self._script,
         )
-        if not self._targets.keys() - {session}:
-            self._first_page = target
         target.set_up(params["waitingForDebugger"])
         if info["targetId"] in self._awaited:
             self._awaited[info["targetId"]].set_result(target)

@@ -8,12 +8,12 @@ from __future__ import annotations
 import asyncio
 import base64
 
-from ..devtools import CommandError, DevTools, Json
+from ..devtools import FOREVER, CommandError, DevTools, Json
 from ..errors import BrowserError
 from ..host import ThreadHost
 from ..results import Image
 from ..text import shorten
-from .cdp_target import Target
+from .cdp_target import HELD, Target
 
 SCREENSHOT_SECONDS = 15.0
 PROBE_SECONDS = 5.0
@@ -47,15 +47,16 @@ class TargetControl:
         await self._host.relay(self._loading("the page", "Page.reload", {}, timeout))
 
     async def _loading(self, what: str, method: str, params: Json, timeout: float | None) -> None:
-        target = self._target
-        target.loaded.clear()
+        load = self._target.loading.expect()
         try:
             async with asyncio.timeout(timeout):
                 reply = await self._send(method, params, timeout)
                 if problem := reply.get("errorText"):
-                    raise BrowserError(f"{shorten(what, 200)} could not be loaded: {problem}")
+                    raise BrowserError(problem)
                 if method == "Page.reload" or "loaderId" in reply:
-                    await target.loaded.wait()
+                    await load
+        except BrowserError as problem:
+            raise BrowserError(f"{shorten(what, 200)} could not be loaded: {problem}") from None
         except TimeoutError:
             raise BrowserError(
                 f"{shorten(what, 200)} was not loaded within {timeout:g} s{self._why}; grant more "
@@ -71,6 +72,11 @@ class TargetControl:
 
     async def answer_dialog(self, accept: bool, text: str | None) -> None:
         """See `PageControl.answer_dialog`."""
+        if self._target.blocked == HELD:
+            raise BrowserError(
+                f"{HELD}, and did so when the browser was attached to; answer such a dialog in the "
+                "browser's window, or leave it with .reload()"
+            )
         answer = {"accept": accept, **({} if text is None else {"promptText": text})}
         await self._host.relay(self._send("Page.handleJavaScriptDialog", answer, 5.0))
 
@@ -84,7 +90,7 @@ class TargetControl:
         return reply["result"].get("value")
 
     async def _send(self, method: str, params: Json, timeout: float | None) -> Json:
-        seconds = 3600.0 if timeout is None else timeout + 1
+        seconds = FOREVER if timeout is None else timeout + 1
         try:
             return await self._devtools.send(method, params, self._target.session, deadline=seconds)
         except CommandError as problem:

@@ -15,8 +15,14 @@ from typing import Any, Protocol
 
 from . import FLOOD, OnLink
 
-MAX_UNREAD = 2000
-"""How many messages of one page may wait for the bridge's loop before its link is ended."""
+MAX_UNREAD = 64 * 1024 * 1024
+"""How much of one page may wait for the bridge's loop, in characters, before its link is ended."""
+
+MAX_REPORTED = 1024 * 1024
+"""How much may wait before reports of progress are left out, of which more will come."""
+
+MESSAGE_COST = 512
+"""What each message counts for beside its text."""
 
 
 class Document(Protocol):
@@ -25,8 +31,8 @@ class Document(Protocol):
     def deliver(self, message: dict[str, Any]) -> None:
         """Take a message to the page."""
 
-    def closed(self, code: int, reason: str) -> None:
-        """The bridge has ended the link."""
+    def closed(self, link: CdpLink, code: int, reason: str) -> None:
+        """The bridge has ended one of its links."""
 
 
 class CdpLink:
@@ -47,7 +53,7 @@ class CdpLink:
         self._document = document
         self._bridge_loop = bridge_loop
         self._browser_loop = browser_loop
-        self._queue: asyncio.Queue[object] = asyncio.Queue()
+        self._queue: asyncio.Queue[tuple[object, int]] = asyncio.Queue()
         # Each counted on its own loop only.
         self._fed = self._taken = 0
         self._has_ended = False
@@ -74,13 +80,16 @@ class CdpLink:
         """See `Link.close`."""
         if not self._has_ended:
             self._has_ended = True
-            self._queue.put_nowait(_END)
+            self._queue.put_nowait((_END, 0))
             with suppress(ConnectionError):
-                self._cross(self._browser_loop, self._document.closed, code, reason)
+                self._cross(self._browser_loop, self._document.closed, self, code, reason)
 
     async def __aiter__(self) -> AsyncIterator[object]:
-        while (raw := await self._queue.get()) is not _END:
-            self._taken += 1
+        while True:
+            raw, cost = await self._queue.get()
+            self._taken += cost
+            if raw is _END:
+                return
             yield raw
 
     def _cross(
@@ -93,27 +102,32 @@ class CdpLink:
 
     # For the browser's loop
 
-    def feed(self, raw: object) -> None:
-        """Take what the page says."""
-        self._fed += 1
-        if self._fed - self._taken > MAX_UNREAD:
+    def feed(self, raw: object, size: int = 0) -> None:
+        """Take what the page says, a text of ``size`` characters."""
+        unread = self._fed - self._taken
+        if unread > MAX_UNREAD:
             self.end()
-            self._document.closed(FLOOD, "the page says more than can be taken in")
-        else:
-            self._put(raw)
+            self._document.closed(self, FLOOD, "the page says more than can be taken in")
+        elif unread < MAX_REPORTED or not _is_report(raw):
+            self._put(raw, size + MESSAGE_COST)
 
     def end(self) -> None:
         """The document has gone."""
-        self._put(_END)
+        self._put(_END, 0)
 
-    def _put(self, raw: object) -> None:
+    def _put(self, raw: object, cost: int) -> None:
+        self._fed += cost
         with suppress(ConnectionError):
-            self._cross(self._bridge_loop, self._took, raw)
+            self._cross(self._bridge_loop, self._took, raw, cost)
 
-    def _took(self, raw: object) -> None:
+    def _took(self, raw: object, cost: int) -> None:
         if raw is _END:
             self._has_ended = True
-        self._queue.put_nowait(raw)
+        self._queue.put_nowait((raw, cost))
+
+
+def _is_report(raw: object) -> bool:
+    return isinstance(raw, dict) and raw.get("type") == "progress"
 
 
 _END = object()

@@ -1,34 +1,60 @@
 """Whether a page runs, which a page that is frozen or held does not.
 
-Knows one question to a page. Does not know what follows from its answer.
+Knows two questions to a page. Does not know what follows from their answers.
 """
 
 from __future__ import annotations
 
-from ..devtools import CommandError, DevTools
+import asyncio
+import enum
+
+from ..devtools import FOREVER, CommandError, DevTools, Json
 
 # A task of the page's own, which a frozen page does not run.
-_PROBE = """new Promise((done) => {
+_TASK = """new Promise((done) => {
   const { port1, port2 } = new MessageChannel();
   port1.onmessage = () => done(true);
   port2.postMessage(0);
 })"""
 
 
-async def runs(devtools: DevTools, session: str, deadline: float, context: str = "") -> bool:
-    """Whether a page runs tasks of its own.
+class Pace(enum.Enum):
+    """How a page runs."""
+
+    RUNS = "runs"
+    FROZEN = "frozen"  # it answers, but does nothing by itself
+    HELD = "held"  # it does not even answer
+
+
+class Probe:
+    """The question to a page whether it runs, asked once.
 
     Args:
         devtools: The browser.
         session: The session of the page.
-        deadline: Seconds it has to show that it does.
         context: Which document of it, by the browser's unique name; its main one by default.
     """
-    where = {"uniqueContextId": context} if context else {}
-    probe = {"expression": _PROBE, "awaitPromise": True, **where}
-    try:
-        reply = await devtools.send("Runtime.evaluate", probe, session, deadline=deadline)
-    except CommandError as problem:
-        # Of a document that has just been left there is nothing to say.
-        return not problem.is_late
-    return "exceptionDetails" not in reply
+
+    def __init__(self, devtools: DevTools, session: str, context: str = "") -> None:
+        where = {"uniqueContextId": context} if context else {}
+        task = {"expression": _TASK, "awaitPromise": True, **where}
+        send = devtools.send
+        self._answers = send(
+            "Runtime.evaluate", {"expression": "0", **where}, session, deadline=FOREVER
+        )
+        self._runs = send("Runtime.evaluate", task, session, deadline=FOREVER)
+
+    async def pace(self, seconds: float) -> Pace:
+        """How the page runs, going by what it shows within some seconds."""
+        await asyncio.wait([self._runs], timeout=seconds)
+        if self._runs.done():
+            return Pace.RUNS
+        return Pace.FROZEN if self._answers.done() else Pace.HELD
+
+    async def until_it_runs(self) -> bool:
+        """Return when it does; False when its document went before."""
+        try:
+            reply: Json = await self._runs
+        except CommandError:
+            return False
+        return "exceptionDetails" not in reply

@@ -14,38 +14,43 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
+import logging
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 from .. import frames, messages
-from ..devtools import CommandError, DevTools, Json
+from ..devtools import FOREVER, CommandError, DevTools, Json
 from ..errors import MessageError
 from ..invocations import Invocations
-from ..limits import MAX_TITLE_CHARS
+from ..limits import MAX_MESSAGE_BYTES, MAX_TITLE_CHARS
+from ..page_script import delivery
 from ..text import clean
 from .cdp_documents import Context, StandIn, TabOfTargets
 from .cdp_link import CdpLink, Document
-from .cdp_probe import runs
+from .cdp_loading import Loading
+from .cdp_probe import Pace, Probe
+
+_logger = logging.getLogger(__name__)
 
 SETUP_SECONDS = 1.5
-"""How long a page may take to let us in before it counts as held by something."""
+"""How long a page may take to let us in, and to show that it runs."""
 
 STAND_IN_AFTER = 0.4
 """How long a page's own client may take to speak before a stand-in speaks for it."""
 
-PROBE_SECONDS = 4.0
-"""How long a page may take to show that it runs."""
-
-LAST_WORD_SECONDS = 2.0
-"""How long a document that was left is waited for: the browser may still tell how its calls
-ended, and of a form it tells what the next page says."""
-
 HELD = "a dialog, a debugger or a long computation holds the page"
 FROZEN = "the browser has frozen the page; look at the tab to wake it"
 DISCARDED = "the browser has put the page out of memory; look at the tab to load it again"
-VIA = "debugger"
-
 CRASHED = "the page crashed; reload it"
+
+VIA = "debugger"
+"""What carries the messages, as hello tells it."""
+
+_OF_CHILDREN = {
+    "autoAttach": True,
+    "waitForDebuggerOnStart": True,
+    "flatten": True,
+}  # without a filter: workers that it left out would be held all the same, for ever
 
 MakeLink = Callable[[Document], CdpLink]
 
@@ -59,12 +64,14 @@ class Target:
         info: What the browser says of it, ``TargetInfo`` of the protocol.
         tab: The tab it belongs to.
         make_link: Brings a link to the bridge.
+        is_taken: Whether another tab of the browser has an identifier of ours.
         binding: Name of the function that carries texts out of pages.
         script: What is run in every document.
 
     Attributes:
         blocked: Why its page cannot answer now; empty when it can.
         settled: Set once it is known how the target stands.
+        loading: The loading of its next document.
     """
 
     def __init__(
@@ -75,6 +82,7 @@ class Target:
         tab: TabOfTargets,
         make_link: MakeLink,
         *,
+        is_taken: Callable[[str], bool],
         binding: str,
         script: str,
     ) -> None:
@@ -83,16 +91,18 @@ class Target:
         self.info = info
         self.is_page = info["type"] == "page"
         self.blocked = ""
-        self.is_asleep = False
         self.settled = asyncio.Event()
+        self.loading = Loading()
+        self._is_asleep = False
         self._has_spoken = asyncio.Event()
-        self.loaded = asyncio.Event()
         self._devtools = devtools
         self._make_link = make_link
+        self._is_taken = is_taken
         self._binding = binding
         self._script = script
         self._contexts: dict[int, Context] = {}
-        self._left: set[Context] = set()
+        self._lingering: set[Context] = set()
+        self._asked: set[Context] = set()
         self._invocations = Invocations(devtools, session)
         self._stand_in = StandIn(self._deliver_to_stand_in)
         self._timer: asyncio.TimerHandle | None = None
@@ -104,10 +114,11 @@ class Target:
             "Runtime.bindingCalled": self._spoke,
             "WebMCP.toolResponded": self._invocations.responded,
             "Page.javascriptDialogOpening": self._dialog_opened,
-            "Page.javascriptDialogClosed": lambda _: self.block(""),
-            "Page.loadEventFired": lambda _: self.loaded.set(),
+            "Page.javascriptDialogClosed": lambda _: self._block(""),
+            "Page.frameNavigated": self._navigated,
+            "Page.loadEventFired": lambda _: self.loading.loaded(),
             "Inspector.targetCrashed": self._crashed,
-            "Inspector.targetReloadedAfterCrash": lambda _: self.block(""),
+            "Inspector.targetReloadedAfterCrash": lambda _: self._block(""),
         }
 
     # Getting in
@@ -116,8 +127,7 @@ class Target:
         """Have the client run in every document of the target, from the next one on before the
         page's own scripts; and let the target go on, if it is paused."""
         send = self._send
-        of_children = {"autoAttach": True, "waitForDebuggerOnStart": True, "flatten": True}
-        has_process = send("Target.setAutoAttach", of_children)
+        has_process = send("Target.setAutoAttach", _OF_CHILDREN)
         answers = [
             send("Page.enable"),
             send("Runtime.enable"),
@@ -129,47 +139,60 @@ class Target:
         ]
         if is_paused:
             send("Runtime.runIfWaitingForDebugger")
-        self._spawn(self._watch_setup(has_process, answers))
+        self._spawn(self._settle(has_process, answers))
 
-    async def _watch_setup(
+    async def _settle(
         self, has_process: asyncio.Future[Json], answers: list[asyncio.Future[Json]]
     ) -> None:
-        await asyncio.wait(answers, timeout=SETUP_SECONDS)
-        if not all(answer.done() for answer in answers):
-            # Only a tab without a page in memory has this answered by the browser itself.
-            self.is_asleep = has_process.done()
-            self.block(DISCARDED if self.is_asleep else HELD)
-            self.stand_in()
-            self.settled.set()
+        """Find out how the target stands."""
         try:
-            await asyncio.gather(*answers)
-        except CommandError:
-            return  # said already; what was asked for is done when the page comes back
-        self.is_asleep = False
-        if self.blocked in (HELD, DISCARDED):
-            self.block("")
-        if not self.is_page:
+            await asyncio.wait(answers, timeout=SETUP_SECONDS)
+            if not all(answer.done() for answer in answers):
+                # Only a tab without a page in memory has this answered by the browser itself.
+                self._is_asleep = has_process.done()
+                held_by = DISCARDED if self._is_asleep else HELD
+                self._block(self.blocked or held_by)
+                self.stand_in()
+                self.settled.set()
+                await asyncio.gather(*answers)
+                self._is_asleep = False
+                if self.blocked == held_by:
+                    self._block("")
+            if self.is_page:
+                self.expect_client()
+                await self._look_if_it_runs()
+                await self._has_spoken.wait()
+        finally:
             self.settled.set()
-            return
-        self.expect_client()
-        await self._look_if_frozen()
-        await self._has_spoken.wait()
-        self.settled.set()
 
-    async def _look_if_frozen(self) -> None:
-        is_frozen = not await runs(self._devtools, self.session, SETUP_SECONDS)
-        if self.blocked in ("", FROZEN):
-            self.block(FROZEN if is_frozen else "")
+    async def _look_if_it_runs(self) -> None:
+        """Find out whether the page runs; where it does not, go on to look in the background."""
+        probe = Probe(self._devtools, self.session)
+        pace = await probe.pace(SETUP_SECONDS)
+        if pace is not Pace.RUNS and not self.blocked:
+            reason = FROZEN if pace is Pace.FROZEN else HELD
+            self._block(reason)
+            self._spawn(self._unblock(probe, reason))
 
-    def _send(
-        self, method: str, params: Json | None = None, deadline: float = 3600.0
-    ) -> asyncio.Future[Json]:
-        return self._devtools.send(method, params, self.session, deadline=deadline)
+    async def _unblock(self, probe: Probe, reason: str) -> None:
+        await probe.until_it_runs()
+        if self.blocked == reason:
+            self._block("")
 
-    def _spawn(self, coroutine: Any) -> None:
+    def _send(self, method: str, params: Json | None = None) -> asyncio.Future[Json]:
+        return self._devtools.send(method, params, self.session, deadline=FOREVER)
+
+    def _spawn(self, coroutine: Coroutine[Any, Any, None]) -> None:
         task = asyncio.ensure_future(coroutine)
         self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        task.add_done_callback(self._ended)
+
+    def _ended(self, task: asyncio.Task[None]) -> None:
+        self._tasks.discard(task)
+        problem = None if task.cancelled() else task.exception()
+        # What is refused or late has been noted where it matters.
+        if problem is not None and not isinstance(problem, CommandError):
+            _logger.error("a page could not be looked after", exc_info=problem)
 
     # What the browser tells
 
@@ -188,11 +211,22 @@ class Target:
     def _context_created(self, params: Json) -> None:
         context = params["context"]
         about = context.get("auxData", {})
-        if about.get("isDefault"):
-            created = Context(context["uniqueId"], about.get("frameId", ""), self.deliver)
-            self._contexts[context["id"]] = created
-            if created.frame_id == self.info["targetId"] and self.is_page:
-                self.expect_client()
+        if not about.get("isDefault"):
+            return
+        created = self._contexts[context["id"]] = Context(
+            context["uniqueId"],
+            about.get("frameId", ""),
+            self._invocations,
+            deliver=self.deliver,
+            lost=self._lost,
+        )
+        if self._is_main(created):
+            self.tab.is_elsewhere = False
+            self.expect_client()
+
+    def _is_main(self, context: Context) -> bool:
+        """Whether it is the tab's page, not a frame in it."""
+        return self.is_page and context.frame_id == str(self.info["targetId"])
 
     def _context_destroyed(self, params: Json) -> None:
         context = self._contexts.pop(params["executionContextId"], None)
@@ -200,130 +234,110 @@ class Target:
             self._leave(context)
 
     def _leave_all(self) -> None:
-        contexts = list(self._contexts.values())
-        self._contexts.clear()
-        for context in contexts:
+        while self._contexts:
+            _, context = self._contexts.popitem()
             self._leave(context)
 
     def _leave(self, context: Context) -> None:
-        """End a document's link, or wait for the last word of those who are to speak for it."""
-        context.is_left = True
-        if context.link is None:
-            return
-        if not context.calls:
-            self._end(context)
-            return
-        self._left.add(context)
-        context.retire()  # the next document is the tab's page now
-        asyncio.get_running_loop().call_later(LAST_WORD_SECONDS, self._expire, context)
-
-    def _expire(self, context: Context) -> None:
-        if context in self._left:
-            self._end(context)
-
-    def _end(self, context: Context) -> None:
-        self._left.discard(context)
-        for call_id in tuple(context.calls):
-            self._invocations.forget(call_id)
-        context.calls.clear()
+        self._lingering = {lingering for lingering in self._lingering if lingering.link}
+        context.leave()
         if context.link is not None:
-            context.link.end()
-            context.link = None
+            self._lingering.add(context)
+
+    def _navigated(self, params: Json) -> None:
+        if params["frame"]["id"] == self.info["targetId"]:
+            self.loading.committed()
 
     def _dialog_opened(self, params: Json) -> None:
         kind, text = params.get("type", "dialog"), params.get("message", "")
         what = "asks whether to leave it" if kind == "beforeunload" else f"shows: {text}"
-        self.block(clean(f"{kind} {what}".strip(), MAX_TITLE_CHARS))
+        self._block(clean(f"{kind} {what}".strip(), MAX_TITLE_CHARS))
 
     def _crashed(self, _: Json) -> None:
         self._leave_all()
-        self.block(CRASHED)
+        for context in tuple(self._lingering):
+            context.end()  # nobody is left to have a last word
+        self.tab.is_elsewhere = False
+        self.loading.fail("the page crashed")
+        self._block(CRASHED)
         self.stand_in()
 
-    def block(self, reason: str) -> None:
+    def _block(self, reason: str) -> None:
         """Note why the page cannot answer; nothing when it can again."""
         if reason == self.blocked:
             return
         self.blocked = reason
+        if self.is_page and self.tab.is_elsewhere:
+            # Its own connection cannot tell, so that somebody else speaks for as long.
+            self._speak_for_it() if reason else self._stand_in.end()
+            return
         for context in self._contexts.values():
             context.said(self._blocked_message())
         self._stand_in.said(self._blocked_message())
 
     def _blocked_message(self) -> Json:
-        return {"type": "blocked", "reason": self.blocked, "asleep": self.is_asleep}
+        return {"type": "blocked", "reason": self.blocked, "asleep": self._is_asleep}
 
     # What pages say
 
     def _spoke(self, params: Json) -> None:
-        context = self._contexts.get(params["executionContextId"])
+        context, payload = self._contexts.get(params["executionContextId"]), params["payload"]
         if params["name"] != self._binding or context is None:
             return
         try:
-            raw = frames.decode(params["payload"])
+            if len(payload) > MAX_MESSAGE_BYTES:
+                raise MessageError(
+                    f"expected at most {MAX_MESSAGE_BYTES:,} bytes, got more", reason="too_large"
+                )
+            raw: Any = frames.decode(payload)
         except MessageError as problem:
-            self.deliver(
-                context, messages.dump(messages.Rejected(problem.reason, problem.problem, ""))
-            )
+            told = messages.Rejected(problem.reason, problem.problem, "")
+            self.deliver(context, messages.dump(told))
             return
-        kind = raw.get("type") if isinstance(raw, dict) else None
-        if kind == "hello":
-            self._greet(context, raw)  # type: ignore[arg-type]
-        elif kind == "quiet":
-            self._quiet(context, raw)  # type: ignore[arg-type]
-        elif kind == "bye":
-            self._put_aside(context)
-        elif kind == "native":
-            self._invoke(context, raw)  # type: ignore[arg-type]
-        else:
-            context.said(raw)
-            if context.is_retired and not context.open_calls:
-                self._end(context)
+        match raw:
+            case {"type": "hello"}:
+                self._greet(context, raw)
+            case {"type": "quiet"}:
+                self._quiet(context, raw)
+            case {"type": "bye"}:
+                self._put_aside(context)
+            case {"type": "native"}:
+                context.invoke(raw)
+            case _:
+                context.said(raw, len(payload))
 
     def _greet(self, context: Context, hello: Json) -> None:
-        tab, frame = hello.get("tab"), hello.get("frame")
-        is_top = context.frame_id == self.info["targetId"] and self.is_page
+        tab, frame, client = hello.get("tab"), hello.get("frame"), hello.get("client")
+        is_main = self._is_main(context)
         if isinstance(tab, dict):
-            hello["tab"] = {**tab, "id": self._tab_id(tab, is_top)}
-        hello["frame"] = {**(frame if isinstance(frame, dict) else {}), "top": is_top}
-        client = hello.get("client")
+            proposed = tab.get("id")
+            is_named = is_main and isinstance(proposed, str)
+            hello["tab"] = {**tab, "id": self.tab.named(str(proposed) if is_named else "")}
+        hello["frame"] = {**(frame if isinstance(frame, dict) else {}), "top": is_main}
         hello["client"] = {**(client if isinstance(client, dict) else {}), "via": VIA}
-        context.hello = hello
-        context.is_left = context.is_retired = False
-        self._left.discard(context)
-        if context.link is None:
-            context.open_calls.clear()
-            context.link = self._make_link(context)
-        context.said(hello)
+        context.greet(hello, self._make_link)
         if self.blocked:
             context.said(self._blocked_message())
-        if is_top:
+        if is_main:
             self.tab.is_elsewhere = False
             self._client_spoke()
-            if self.blocked == FROZEN:
-                self._spawn(self._look_if_frozen())
-
-    def _tab_id(self, tab: Json, is_top: bool) -> str:
-        proposed = tab.get("id")
-        return self.tab.named(proposed if is_top and isinstance(proposed, str) else "")
 
     def _quiet(self, context: Context, raw: Json) -> None:
         """The page reaches the bridge by itself, so that it would be there twice."""
-        if context.frame_id == self.info["targetId"] and self.is_page:
-            if isinstance(raw.get("tabId"), str):
-                self.tab.id = raw["tabId"]
+        if self._is_main(context):
+            tab_id = raw.get("tabId")
+            if isinstance(tab_id, str) and not self._is_taken(tab_id):
+                self.tab.id = tab_id
             self.tab.is_elsewhere = True
             self._client_spoke()
         context.retire()
-        if not context.open_calls:
-            self._end(context)
 
     def _put_aside(self, context: Context) -> None:
         """The page is left for another one, or frozen; only in the second case it stays."""
-        is_top = bool(context.hello.get("frame", {}).get("top"))
         self._leave(context)
-        if is_top:
+        if self._is_main(context):
             self.expect_client()
-            self._spawn(self._look_if_frozen())
+            self._spawn(self._look_if_it_runs())
 
     def _client_spoke(self) -> None:
         if self._timer is not None:
@@ -332,51 +346,41 @@ class Target:
         self._stand_in.end()
         self._has_spoken.set()
 
-    def _invoke(self, context: Context, raw: Json) -> None:
-        """Call a tool whose function only the browser has, for the client."""
-        call_id, name = raw.get("callId"), raw.get("name")
-        if context.link is None or not isinstance(call_id, str) or not isinstance(name, str):
-            return
-
-        def answer(outcome: Json) -> None:
-            context.calls.discard(call_id)
-            context.said({"type": "result", "callId": call_id, **outcome})
-            if context.is_left and not context.calls:
-                self._end(context)
-
-        context.calls.add(call_id)
-        self._invocations.start(call_id, context.frame_id, name, raw.get("args"), answer)
-
     # What the bridge says
 
     def deliver(self, context: Context, message: Json) -> None:
         """Take a message to a document's client."""
         kind = message.get("type")
-        if kind == "cancel" and message["callId"] in context.calls:
-            context.calls.discard(message["callId"])
-            self._invocations.cancel(message["callId"])
-        elif kind == "ping":
-            self._spawn(self._pong(context, message["n"]))
-        elif not context.is_left:
-            if kind == "welcome" and context.hello.get("frame", {}).get("top"):
-                self.tab.id = message["tabId"]
-            text = json.dumps(json.dumps(message))
-            call = f"globalThis[{json.dumps(self._binding)}]({text})"
+        if context.is_left:
+            return
+        if kind == "ping":
+            if context not in self._asked:
+                self._spawn(self._pong(context, message["n"]))
+            return
+        if kind == "welcome" and self._is_main(context):
+            self.tab.id = message["tabId"]
+        # Where it does not arrive, the page is held: it is asked by and by whether it runs.
+        call = {
+            "expression": delivery(self._binding, json.dumps(message)),
+            "uniqueContextId": context.unique_id,
             # The person asked for the call: what a page may do on a click it may do now.
-            where = {
-                "expression": call,
-                "uniqueContextId": context.unique_id,
-                "userGesture": kind == "call",
-            }
-            # Where it does not arrive, the page is held: it is asked by and by whether it runs.
-            self._send("Runtime.evaluate", where)
-            if kind == "call":
-                context.open_calls.add(message["callId"])
+            "userGesture": kind == "call",
+        }
+        self._send("Runtime.evaluate", call)
 
     async def _pong(self, context: Context, number: int) -> None:
-        where = self._devtools, self.session, PROBE_SECONDS, context.unique_id
-        if not context.is_left and await runs(*where):
-            context.said({"type": "pong", "n": number})
+        self._asked.add(context)
+        try:
+            probe = Probe(self._devtools, self.session, context.unique_id)
+            if await probe.until_it_runs():
+                context.said({"type": "pong", "n": number})
+        finally:
+            self._asked.discard(context)
+
+    def _lost(self, context: Context) -> None:
+        """The bridge has ended a document's link."""
+        if self._is_main(context):
+            self.expect_client()
 
     # Speaking for a page
 
@@ -392,10 +396,13 @@ class Target:
         self._timer = None
         self._has_spoken.set()
         has_client = any(context.link for context in self._contexts.values())
-        if not self.is_page or has_client or self.tab.is_elsewhere or self._stand_in.link:
-            return
-        self._stand_in.link = self._make_link(self._stand_in)
-        self._stand_in.said(self._hello_of_info())
+        if self.is_page and not has_client and not self.tab.is_elsewhere:
+            self._speak_for_it()
+
+    def _speak_for_it(self) -> None:
+        if self._stand_in.link is None:
+            self._stand_in.link = self._make_link(self._stand_in)
+            self._stand_in.said(self._hello_of_info())
         if self.blocked:
             self._stand_in.said(self._blocked_message())
 
@@ -406,18 +413,10 @@ class Target:
             self._stand_in.said({"type": "pong", "n": message["n"]})
 
     def _hello_of_info(self) -> Json:
-        tab = {
-            "id": self.tab.named(""),
-            "docId": self.session,
-            "url": self.info.get("url", ""),
-            "title": self.info.get("title", ""),
-        }
-        return {
-            "type": "hello",
-            "tab": tab,
-            "frame": {"top": False},
-            "client": {"name": "pagetools"},
-        }
+        seen = {"url": self.info.get("url", ""), "title": self.info.get("title", "")}
+        tab = {"id": self.tab.named(""), "docId": self.session, **seen}
+        client = {"name": "pagetools", "via": VIA}
+        return {"type": "hello", "tab": tab, "frame": {"top": False}, "client": client}
 
     def close(self) -> None:
         """The target has gone, or we from it."""
@@ -425,9 +424,10 @@ class Target:
             task.cancel()
         if self._timer is not None:
             self._timer.cancel()
+        self.loading.fail("the tab has gone")
         self._invocations.close()
-        for context in (*self._contexts.values(), *self._left):
-            self._end(context)
+        for context in (*self._contexts.values(), *self._lingering):
+            context.end()
         self._contexts.clear()
         self._stand_in.end()
         self.settled.set()

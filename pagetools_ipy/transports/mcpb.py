@@ -13,6 +13,7 @@ this machine as well.
 
 from __future__ import annotations
 
+import asyncio
 import secrets
 import socket
 from collections.abc import AsyncIterator
@@ -46,6 +47,9 @@ FIRST_PORT = 9333
 LAST_PORT = 9345
 """Embeds try one port after the other, and browsers make whoever fails often wait: what listens
 on a port beyond this one is not found in time."""
+
+HELLO_SECONDS = 10.0
+"""How long an embed may take to say hello: it asks its page for the tools first."""
 
 RELAY_PROTOCOL = "webmcp-relay.v1"
 """Subprotocol of a relay that joins another one."""
@@ -145,24 +149,42 @@ async def converse(
         Why it was not let in; empty if it was.
     """
     peer.send(greeting)
+    try:
+        async with asyncio.timeout(HELLO_SECONDS):
+            hello = await _first_word(peer, header)
+    except TimeoutError:
+        return await _turn_away(peer, f"it did not say what it is within {HELLO_SECONDS:g} s")
+    match hello:
+        case {"type": "hello", **about}:
+            page = Page.read(about, header)
+            if page.refusal:
+                return await _reject(peer, page.refusal)
+            # Newer embeds give up if this takes a second.
+            peer.send({"type": "hello/accepted"})
+            await on_link(McpbLink(peer, page))
+        case {"type": "relay/hello"}:
+            if relays is None or header:
+                return await _turn_away(peer, "a relay joins as a program, and if asked for")
+            await relays(peer)
+        case _:
+            return await _turn_away(peer, "it did not begin by saying what it is")
+    return ""
+
+
+async def _first_word(peer: Link, header: str) -> object:
+    """The message that says what it is; None if there is none."""
     async for raw in peer:
         match raw:
-            case {"type": "hello", **hello}:
-                page = Page.read(hello, header)
-                if page.refusal:
-                    reason, why = "host-origin-not-allowed", page.refusal
-                    peer.send({"type": "hello/rejected", "reason": reason, "message": why})
-                    return await _turn_away(peer, why)
-                # Newer embeds give up if this takes a second.
-                peer.send({"type": "hello/accepted"})
-                await on_link(McpbLink(peer, page))
-                return ""
-            case {"type": "relay/hello"}:
-                if relays is None or header:
-                    return await _turn_away(peer, "a relay joins as a program, and if asked for")
-                await relays(peer)
-                return ""
-    return ""
+            case {"type": "hello" | "relay/hello"}:
+                return raw
+        if not is_loopback_origin(header):
+            break  # who will not be let in is not listened to for long
+    return None
+
+
+async def _reject(peer: Link, why: str) -> str:
+    peer.send({"type": "hello/rejected", "reason": "host-origin-not-allowed", "message": why})
+    return await _turn_away(peer, why)
 
 
 async def _turn_away(peer: Link, why: str) -> str:
@@ -347,6 +369,11 @@ class McpbTransport(LoopbackServer):
             "instanceId": secrets.token_hex(16),
             "label": "pagetools",
         }
+
+    @property
+    def lets_relays_in(self) -> bool:
+        """Whether MCP-B relays may join."""
+        return self._relays is not None
 
     async def serve(self, connection: ServerConnection, on_link: OnLink) -> None:
         """See `LoopbackServer.serve`."""

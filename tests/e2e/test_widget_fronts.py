@@ -110,7 +110,7 @@ def desk(browser: Browser, server: str, request: pytest.FixtureRequest) -> Itera
 def test_a_person_works_with_the_panel(desk: Desk) -> None:
     desk.notebook.run()
     expect(desk.panel).to_contain_text("listening on 127.0.0.1:")
-    expect(desk.panel).to_contain_text("%pagetools demo")
+    expect(desk.panel).to_contain_text("%pagetools open")
 
     left, right = desk.open_tab("Left"), desk.open_tab("Right")
     tabs_come_with_their_tools(desk)

@@ -481,12 +481,12 @@ def test_when_nothing_is_connected_it_says_why_and_what_to_do(stage: Stage) -> N
     assert page.evaluate("navigator.clipboard.readText()") == "%pagetools start"
     delta(page, "{bridge: kit.bridge}")
     expect(page.locator(".pt-empty")).to_contain_text("No page is connected yet")
-    expect(page.locator(".pt-way")).to_have_count(4)
+    expect(page.locator(".pt-way")).to_have_count(5)
     expect(page.locator(".pt-empty")).to_contain_text('<script type="module"')
     delta(page, "{tabs: {a: kit.tab('a')}}")
     expect(page.locator(".pt-empty")).to_be_hidden()
     page.get_by_role("button", name="Connect a page").click()
-    expect(page.locator(".pt-connect .pt-way")).to_have_count(4)
+    expect(page.locator(".pt-connect .pt-way")).to_have_count(5)
     assert len(sent(page, "snippet")) == 1
     expect(page.get_by_role("status").last).to_contain_text("Page a connected")
 

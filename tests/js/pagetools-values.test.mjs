@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { answerOf } from './fake-page.mjs';
+import { shortlyAfter } from '../../pagetools_ipy/static/pagetools/values.js';
+import { answerOf, fakePage, settle } from './fake-page.mjs';
 
 const valueOf = async (value) => {
   const answer = await answerOf(() => value);
@@ -243,4 +244,24 @@ test('an error bigger than the bridge takes is cut down to its size', async () =
     { maxBytes: 2 ** 20 },
   );
   assert.match(answer.error.message, /^result too large: /);
+});
+
+test('a short wait in a hidden tab goes by messages, and in one that is seen by a timer', async () => {
+  const { window, clock } = fakePage();
+  const life = new AbortController();
+  const ran = [];
+  window.document.visibilityState = 'hidden';
+  window.performance.now = () => (clock.now += 1);
+  shortlyAfter(window, 10, life.signal, () => ran.push('hidden'));
+  await settle();
+  assert.deepEqual([ran, clock.timers.size], [['hidden'], 0]);
+  window.document.visibilityState = 'visible';
+  shortlyAfter(window, 10, life.signal, () => ran.push('seen'));
+  await clock.advance(10);
+  assert.deepEqual(ran, ['hidden', 'seen']);
+  window.document.visibilityState = 'hidden';
+  shortlyAfter(window, 10, life.signal, () => ran.push('too late'));
+  life.abort();
+  await settle();
+  assert.deepEqual(ran, ['hidden', 'seen']);
 });

@@ -48,6 +48,28 @@ test('its function is kept: values, errors, progress and the signal are its own'
   assert.equal(find('big').native, undefined);
 });
 
+test('the page is told of calls and of cancelled ones, as by the browser', async () => {
+  class ToolEvent extends Event {
+    constructor(type, { toolName }) {
+      super(type);
+      this.toolName = toolName;
+    }
+  }
+  const { context, call, window } = await nativePage();
+  Object.assign(window, { ToolActivatedEvent: ToolEvent, ToolCancelEvent: ToolEvent });
+  const told = [];
+  for (const type of ['toolactivated', 'toolcancel'])
+    context.addEventListener(type, ({ toolName }) => told.push([type, toolName]));
+  await context.registerTool(about('add', () => told.length));
+  const life = new AbortController();
+  assert.equal(await call('add', {}, { signal: life.signal }), 1);
+  life.abort();
+  assert.deepEqual(told, [
+    ['toolactivated', 'add'],
+    ['toolcancel', 'add'],
+  ]);
+});
+
 test('what the browser refuses is not declared, and the page gets the same error', async () => {
   const { context, names, call } = await nativePage();
   await context.registerTool(about('add', () => 'first'));
@@ -238,6 +260,23 @@ test('a name that is taken is refused, said in the console, and no unhandled rej
     'modelContext.registerTool: registerTool("nothing to run"): a tool needs execute, a function',
     'modelContext.registerTool: Duplicate tool name',
   ]);
+});
+
+test('what a page withdraws before the browser has taken it is nothing to warn of', async () => {
+  const untilWithdrawn = (_tool, { signal }) =>
+    new Promise((_resolve, reject) => signal.addEventListener('abort', () => reject(signal.reason)));
+  const prepare = (window) => {
+    const context = nativeContext(window);
+    Object.getPrototypeOf(context).registerTool = new Proxy(untilWithdrawn, {});
+    window.document.modelContext = context;
+  };
+  const { page, window, names } = await nativePage({ prepare });
+  const { modelContext } = window.navigator;
+  modelContext.registerTool(about('once')).unregister();
+  modelContext.provideContext({ tools: [about('first')] });
+  modelContext.provideContext();
+  await settle();
+  assert.deepEqual([names(), page.warnings()], [[], []]);
 });
 
 test('a page that asks the alias for its tools gets them in the shape of its generation', async () => {

@@ -230,6 +230,18 @@ test("a frame's tools are listed under its origin, unless it declares them; the 
   assert.deepEqual(Object.keys(declared()), [ORIGIN]);
 });
 
+test('the namespace is the origin, also where the page has a variable of that name', async () => {
+  for (const origin of ['Berlin', '', { lat: 52, lng: 13 }, null]) {
+    const prepare = (window) => {
+      window.origin = origin;
+      window.document.modelContext = nativeContext(window);
+    };
+    const { window, names } = await surfacesOf({ prepare });
+    await window.document.modelContext.registerTool(about('search'));
+    assert.deepEqual(names(), ['search']);
+  }
+});
+
 test('a frame that may have no tools says nothing', async () => {
   const make = (window) => {
     const context = nativeContext(window);

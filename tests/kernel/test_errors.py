@@ -137,7 +137,7 @@ def test_no_page_is_one_line_with_the_way_out(
     kernel: Kernel, port: int, new_page: NewPage, code: str
 ) -> None:
     cell = kernel.fail(code)
-    assert_one_line(cell, "NoPageConnectedError", "%pagetools demo", "%pagetools snippet")
+    assert_one_line(cell, "NoPageConnectedError", "%pagetools open URL", "%pagetools snippet")
 
 
 @pytest.mark.parametrize(

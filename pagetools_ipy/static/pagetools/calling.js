@@ -6,6 +6,7 @@
  * tool once at most. Does not know how they are listed.
  */
 import { contextOf } from './context.js';
+import { Boolean, Error, JSON, Object, Promise, Reflect, String, TypeError } from './globals.js';
 import { describeError } from './values.js';
 
 export const hasMethod = (object, name) => typeof object?.[name] === 'function';

@@ -6,8 +6,12 @@
  * know what the host is, nor whether it listens.
  */
 import { SUPERSEDED } from './dialler.js';
+import { AbortController } from './globals.js';
 import { createLine } from './line.js';
-import { encode } from './values.js';
+import { after, encode } from './values.js';
+
+/** After the bridge has ended the line for a reason that may pass. */
+const RETRY_MS = 3000;
 
 /**
  * @typedef {{port: number | string, post: (text: string) => void}} Host
@@ -24,6 +28,8 @@ export function createChannel(page, host, isDialled) {
   /** @type {import('./line.js').Line | null} */
   let line = null;
   let isQuiet = false;
+  /** Ends when the page is put aside, or somebody else holds its line. */
+  let life = new AbortController();
 
   return {
     get line() {
@@ -73,12 +79,15 @@ export function createChannel(page, host, isDialled) {
   /** @param {number} code why the bridge has ended the line */
   function onClosed(code) {
     hangUp();
-    if (code !== SUPERSEDED) return;
-    page.renew();
-    update();
+    if (code === SUPERSEDED) {
+      page.renew();
+      update();
+    } else after(page.window, RETRY_MS, life.signal, update);
   }
 
   function hangUp() {
+    life.abort();
+    life = new AbortController();
     isQuiet = false;
     line?.drop();
     line = null;

@@ -8,6 +8,17 @@
  */
 import { createChannel } from './channel.js';
 import { createDialler } from './dialler.js';
+import {
+  AbortController,
+  Boolean,
+  clockOf,
+  Event,
+  Map,
+  Object,
+  queueMicrotask,
+  Set,
+  Symbol,
+} from './globals.js';
 import { pageTools } from './surfaces.js';
 import { pageView, tabIdentity, watchPage } from './tab.js';
 import { toolSet } from './tools.js';
@@ -89,7 +100,7 @@ export function createClient({ window = globalThis, url = null } = {}) {
   const page = {
     window,
     tab,
-    now: () => window.performance.now(),
+    now: clockOf(window),
     isIdentified: () => isIdentified,
     identify: () => identify(),
     sets: () => merged(own, surfaces.sets),
@@ -357,10 +368,10 @@ export function announce(window) {
  *   `key`: which bridge this is; `expose`: takes the function that is handed the bridge's messages
  */
 export function attachPage(window, host) {
+  if (isUnused(window)) return onUse(window, () => attachPage(window, host));
   const present = clientOf(window);
   const client = present ?? settleIn(window, null);
   host.expose(client.channel(host).receive);
-  onNextDocument(window, () => attachPage(window, host));
   if (present) return;
   if (!('pagetools' in window)) {
     const value = publicOf(client);
@@ -371,20 +382,36 @@ export function attachPage(window, host) {
 }
 
 /**
- * A window outlives the empty document that is there first, where the next one is of the same origin.
- * @param {BrowserWindow} window @param {() => void} run told before the scripts of the next document run
+ * Whether it is the empty document that is there before the first one, of whoever made the window. The next
+ * document may have the same window, and Chromium ends a page that asks for the model context in both.
  */
-function onNextDocument(window, run) {
-  const { document, location } = window;
-  if (location.href !== 'about:blank') return;
-  const look = () => window.document !== document && run();
+function isUnused({ location, origin, navigation }) {
+  return location.href.startsWith('about:blank') && origin !== 'null' && !navigation?.currentEntry;
+}
+
+/**
+ * Waits for another document in the window, or for one to be written into this one.
+ * @param {BrowserWindow} window @param {() => void} run told before the scripts of another document run
+ */
+function onUse(window, run) {
+  const { document } = window;
+  const life = new AbortController();
+  const look = () => {
+    if (life.signal.aborted || (window.document === document && isUnused(window))) return;
+    life.abort();
+    run();
+  };
   const leave = () => {
     // No timer: those of hidden tabs are slow.
     const { port1, port2 } = new window.MessageChannel();
     port1.onmessage = look;
     port2.postMessage(null);
   };
-  window.addEventListener('pagehide', leave, { once: true });
+  window.addEventListener('pagehide', leave, { signal: life.signal });
+  // Writing to a document takes its listeners away, but not this.
+  const observer = new window.MutationObserver(look);
+  observer.observe(document, { childList: true });
+  life.signal.addEventListener('abort', () => observer.disconnect());
 }
 
 /** Once the page's own scripts have run; where one of them brought this script, that was told. */

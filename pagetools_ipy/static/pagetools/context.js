@@ -9,6 +9,22 @@
  * Does not know how tools of other people's contexts are listed and called, nor where any of it is sent.
  */
 import { declareForms } from './forms.js';
+import {
+  AbortController,
+  Array,
+  DOMException,
+  Event,
+  EventTarget,
+  Function,
+  JSON,
+  Map,
+  Object,
+  Proxy,
+  queueMicrotask,
+  Reflect,
+  Set,
+  String,
+} from './globals.js';
 import { declarationOf } from './tools.js';
 import { describeError, refuse, tagOf } from './values.js';
 
@@ -49,6 +65,21 @@ export const contextOf = ({ signal = undefined, progress = undefined } = {}) => 
   progress: progress ?? (() => {}),
   requestUserInteraction: async (ask) => ask(),
 });
+
+/**
+ * A tool whose page is told of its calls, as the browser tells of those that it makes.
+ * @param {BrowserWindow} window @param {any} native @param {Kept} kept @returns {Kept}
+ */
+function withEvents(window, native, { tool, run, self }) {
+  const tell = (type, Interface) =>
+    window[Interface] && native.dispatchEvent(new window[Interface](type, { toolName: tool.name }));
+  const announcing = (args, given) => {
+    tell('toolactivated', 'ToolActivatedEvent');
+    given.signal.addEventListener('abort', () => tell('toolcancel', 'ToolCancelEvent'), { once: true });
+    return Reflect.apply(run, self, [args, given]);
+  };
+  return { tool, run: announcing, self };
+}
 
 /** A tool's answer as the browser hands it out: as text. */
 function textOf(value) {
@@ -132,7 +163,10 @@ function ownContext(window, keep, browser) {
   const registerTool = (...given) => {
     const controller = new AbortController();
     const entered = enter(given, controller);
-    entered.catch(({ message }) => window.console.warn(`modelContext.registerTool: ${message}`));
+    entered.catch((error) => {
+      const isWithdrawn = controller.signal.aborted && error === controller.signal.reason;
+      if (!isWithdrawn) window.console.warn(`modelContext.registerTool: ${describeError(error).message}`);
+    });
     return Object.assign(entered, { unregister: () => controller.abort() });
   };
 
@@ -272,7 +306,7 @@ export function modelContext(window, { signal, onChange, warn }) {
       const answer = Reflect.apply(original, self, given);
       const [tool, options] = given;
       if (self !== native || !tool) return answer;
-      const kept = guarded('registerTool', () => keptOf(tool));
+      const kept = guarded('registerTool', () => withEvents(window, native, keptOf(tool)));
       return kept ? follow(kept, options, answer) : answer;
     };
     const wrapped = new Proxy(original, { apply });

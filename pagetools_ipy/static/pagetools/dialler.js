@@ -7,6 +7,7 @@
  * The person sits at the notebook, so the page's tab is usually hidden, and the timers of hidden tabs are
  * slowed down to one a second or one a minute.
  */
+import { AbortController, Math, Number, String, TypeError, URL } from './globals.js';
 import { createLine } from './line.js';
 import { after, describeError } from './values.js';
 

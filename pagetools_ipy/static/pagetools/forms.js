@@ -5,6 +5,21 @@
  * Knows what such a form declares, how it is filled in and sent, and when a call of it has ended. Does not
  * know where its tool is kept.
  */
+import {
+  AbortController,
+  Array,
+  DOMException,
+  Error,
+  Event,
+  JSON,
+  Map,
+  MessageChannel,
+  Number,
+  Object,
+  Promise,
+  String,
+  TypeError,
+} from './globals.js';
 
 /** @typedef {import('./values.js').BrowserWindow} BrowserWindow */
 

@@ -5,7 +5,19 @@
  * Knows the protocol's messages. Does not know what carries them, nor when a connection begins or ends: that
  * is for whoever makes the line to say, with `greet`, `retire` and `drop`.
  */
-import { after, describeError, encode, excess, gate, pace, resultJson, toJson } from './values.js';
+import { AbortController, DOMException, JSON, Map, Object, RangeError, Set, String } from './globals.js';
+import {
+  after,
+  describeError,
+  encode,
+  excess,
+  gate,
+  hasAsciiKeys,
+  pace,
+  resultJson,
+  shortlyAfter,
+  toJson,
+} from './values.js';
 
 /** @typedef {import('./values.js').BrowserWindow} BrowserWindow */
 /** @typedef {import('./tools.js').Tool} Tool */
@@ -33,8 +45,10 @@ import { after, describeError, encode, excess, gate, pace, resultJson, toJson } 
 /** The bridge cuts a flood off, so what goes beyond a burst is thinned out to a rate, per millisecond. */
 const REPORTS = { burst: 100, rate: 0.1 };
 const STATES = { burst: 8, rate: 0.004 };
-/** Of changed tools. The first ones go at once, as timers of hidden tabs are slow. */
-const DECLARATIONS = { count: 4, ms: 1000 };
+/** Of changed tools: those that a page registers one by one as it loads come in few messages. */
+const DECLARATIONS = { gaps: [0, 10, 50, 250], ms: 1000 };
+/** Up to here a page can be kept awake for a wait. */
+const BRIEF_MS = 50;
 
 /**
  * @param {PageSide} page
@@ -99,7 +113,8 @@ export function createLine(
   function declareIn(ms) {
     if (isPlanned) return;
     isPlanned = true;
-    after(window, ms, life.signal, () => {
+    const wait = ms > BRIEF_MS ? after : shortlyAfter;
+    wait(window, ms, life.signal, () => {
       isPlanned = false;
       declare();
     });
@@ -185,7 +200,7 @@ export function createLine(
   /** Runs a tool and answers. Nothing here waits for a timer. */
   async function call({ callId, ns, name, args }) {
     if (calls.has(callId)) return;
-    if (delegates && page.sets().get(ns)?.tools.get(name)?.native) {
+    if (delegates && page.sets().get(ns)?.tools.get(name)?.native && hasAsciiKeys(args)) {
       post(encode({ type: 'native', callId, name, args: args ?? {} }));
       return;
     }
@@ -208,6 +223,7 @@ export function createLine(
     progress.flush();
     calls.delete(callId);
     // What the tool changed in the page comes before its answer.
+    if (isPlanned && !declarations.isFull()) declareNow();
     tell();
     post(text);
   }

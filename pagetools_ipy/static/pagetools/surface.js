@@ -7,6 +7,7 @@
  */
 import { hasMethod, until } from './calling.js';
 import { isNative } from './context.js';
+import { AbortController, Array, clockOf, JSON, Map, Object, URL } from './globals.js';
 import { declarationOf } from './tools.js';
 import { after } from './values.js';
 
@@ -43,7 +44,9 @@ function listed(given) {
 
 /** Whose tools a window's are. A document of no address of its own has the origin of who made it. */
 export function originOf({ origin, location }) {
-  const found = origin ?? location.origin ?? new URL(location.href).origin;
+  // A page may have a variable called `origin`.
+  const isOrigin = typeof origin === 'string' && /^(null$|[\w.+-]+:\/\/)/.test(origin);
+  const found = (isOrigin && origin) || location.origin || new URL(location.href).origin;
   return found === 'null' ? `${location.protocol}//` : found;
 }
 
@@ -67,7 +70,7 @@ export function createSurface({ window, signal, onChange, hasClient, guarded }, 
   let isWaiting = false;
   let isOld = false;
   let isPlanned = false;
-  const now = () => window.performance.now();
+  const now = clockOf(window);
 
   const isOwn = (tool) => !tool.window || tool.window === window;
 

@@ -9,6 +9,7 @@
  */
 import { callPages, callTesting, execute, hasMethod, isMcp, until } from './calling.js';
 import { modelContext } from './context.js';
+import { Boolean, Map, Number, Set } from './globals.js';
 import { createSurface, originOf } from './surface.js';
 import { manifestOf, toolSet } from './tools.js';
 import { after, describeError } from './values.js';

@@ -4,6 +4,7 @@
  *
  * Knows windows, storage and focus. Does not know who is told of it.
  */
+import { AbortController, Array, Boolean, clockOf, Math, Promise } from './globals.js';
 import { after, randomId } from './values.js';
 
 /** @typedef {import('./values.js').BrowserWindow} BrowserWindow */
@@ -198,10 +199,13 @@ export function tabIdentity(window, onMove) {
   };
 }
 
+/** A form or an image may be called `title`. */
+const titleOf = ({ title }) => (typeof title === 'string' ? title : '');
+
 /** @param {BrowserWindow} window */
 export const snapshot = ({ document, location }) => ({
   url: location.href,
-  title: document.title,
+  title: titleOf(document),
   visible: document.visibilityState === 'visible',
   // Not from focus events: a click into a cross-site frame blurs the page, which still has the focus.
   focused: document.hasFocus(),
@@ -216,7 +220,7 @@ export function pageView(window) {
   let seq = 0;
   /** @type {number | undefined} */
   let focusedAt;
-  const now = () => window.performance.now();
+  const now = clockOf(window);
   const look = () => {
     const page = snapshot(window);
     if (page.focused || hadFocus) focusedAt = now();

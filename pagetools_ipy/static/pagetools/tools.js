@@ -4,6 +4,7 @@
  *
  * Knows what may be said of a tool. Does not know where tools come from, nor who asks for them.
  */
+import { Array, JSON, Map, Object, String } from './globals.js';
 import { describeError, refuse, tagOf, toJson } from './values.js';
 
 /** @typedef {{progress: number, total?: number, message?: string, value?: unknown}} Progress */

@@ -4,6 +4,21 @@
  *
  * Also the few helpers that all parts of the page's side share. Knows neither tools nor connections.
  */
+import {
+  Array,
+  ArrayBuffer,
+  btoa,
+  clockOf,
+  Date,
+  JSON,
+  Map,
+  Math,
+  Object,
+  String,
+  TextEncoder,
+  TypeError,
+  Uint8Array,
+} from './globals.js';
 
 /** @typedef {any} BrowserWindow a window, or what a test puts in its place */
 
@@ -24,6 +39,23 @@ export function after(window, ms, signal, run) {
 }
 
 /**
+ * The same for a moment so short that the timers of a hidden tab, which fire once a second, would spoil it.
+ * @param {BrowserWindow} window @param {number} ms @param {AbortSignal} signal @param {() => void} run
+ */
+export function shortlyAfter(window, ms, signal, run) {
+  if (window.document.visibilityState === 'visible') return after(window, ms, signal, run);
+  const now = clockOf(window);
+  const end = now() + ms;
+  const { port1, port2 } = new window.MessageChannel();
+  port1.onmessage = () => {
+    if (signal.aborted) return;
+    if (now() < end) port2.postMessage(null);
+    else run();
+  };
+  port2.postMessage(null);
+}
+
+/**
  * A function that says whether one more thing may pass now.
  * @param {{burst: number, rate: number}} allowance @param {() => number} now
  */
@@ -38,19 +70,26 @@ export function gate({ burst, rate }, now) {
 }
 
 /**
- * Keeps to so many things in any span of time.
- * @param {{count: number, ms: number}} allowance @param {() => number} now
+ * Keeps to so many things in any span of time, the first ones close to each other.
+ * @param {{gaps: number[], ms: number}} allowance `gaps`: what lies before each of them; `ms`: the span
+ * @param {() => number} now
  */
-export function pace({ count, ms }, now) {
+export function pace({ gaps, ms }, now) {
   /** @type {number[]} */
-  const times = [];
+  let times = [];
+  const isFull = () => {
+    times = times.filter((time) => now() - time < ms);
+    return times.length >= gaps.length;
+  };
   return {
+    /** Whether another one would be too many. */
+    isFull,
     /** How long the next one has to wait. */
-    wait: () => (times.length < count ? 0 : Math.max(0, times[0] + ms - now())),
-    count() {
-      times.push(now());
-      if (times.length > count) times.shift();
+    wait() {
+      const due = isFull() ? times[0] + ms : times.at(-1) + gaps[times.length];
+      return times.length > 0 ? Math.max(0, due - now()) : 0;
     },
+    count: () => times.push(now()),
   };
 }
 
@@ -131,6 +170,13 @@ export function toJson(value) {
   }
   if (text === undefined) throw new TypeError(`a ${typeof value} has no JSON form`);
   return text;
+}
+
+/** Whether a debugger can take a value into a page: browsers refuse other keys. @returns {boolean} */
+export function hasAsciiKeys(value) {
+  if (value === null || typeof value !== 'object') return true;
+  const isPlain = ([key, part]) => /^[\0-\x7f]*$/.test(key) && hasAsciiKeys(part);
+  return Object.entries(value).every(isPlain);
 }
 
 /** One message; `raw` holds fields that are JSON text already. @param {Record<string, string>} raw */
