@@ -192,6 +192,8 @@ class Tab:
     async def screenshot(self, *, full_page: bool = False) -> Image:
         """Take a picture of the page, which shows itself in a notebook.
 
+        A tab that is hidden comes to the front of its window for as long.
+
         Args:
             full_page: Whether all of it, not only what fits into its window.
 

@@ -32,6 +32,7 @@ class _Invocation:
     call_id: str
     answer: OnAnswer
     number: str = ""  # the browser's name for it, once known
+    is_made: bool = False
     is_cancelled: bool = False
 
 
@@ -69,6 +70,7 @@ class Invocations:
             await self._enable()
             if self._by_call.get(invocation.call_id) is not invocation:
                 return  # nobody waits for it any more
+            invocation.is_made = True
             # A page that is busy takes the call late; the call's own deadline ends the wait.
             reply = await self._devtools.send(
                 "WebMCP.invokeTool", call, self._session, deadline=FOREVER
@@ -100,9 +102,9 @@ class Invocations:
             raise
 
     def has_begun(self, call_id: str) -> bool:
-        """Whether the browser has taken the call."""
+        """Whether the browser was told of the call."""
         invocation = self._by_call.get(call_id)
-        return invocation is not None and bool(invocation.number)
+        return invocation is not None and invocation.is_made
 
     def responded(self, event: Json) -> None:
         """Take in ``WebMCP.toolResponded``; others' invocations are told of as well."""

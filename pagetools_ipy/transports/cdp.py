@@ -159,7 +159,7 @@ class CdpTransport:
             target = browser.page(tab_id) if browser is not None else None
             if browser is None or target is None:
                 return None
-            return TargetControl(self._host, browser.devtools, target)
+            return TargetControl(self._host, browser.devtools, target, browser.pages)
 
         with suppress(BridgeError):
             return self._host.run(find)
@@ -189,7 +189,7 @@ class CdpTransport:
             raise BrowserError("the browser has gone", endpoint=self.endpoint.label)
         target = browser.take_first_page() or await browser.new_page()
         await target.settled.wait()
-        control = TargetControl(self._host, browser.devtools, target)
+        control = TargetControl(self._host, browser.devtools, target, browser.pages)
         await control.navigate(url, LOAD_SECONDS)
         return control
 
@@ -261,7 +261,7 @@ class Browser:
         version = await self.devtools.send("Browser.getVersion")
         await self.devtools.send("Target.setDiscoverTargets", {"discover": True})
         await self.devtools.send("Target.setAutoAttach", _ATTACH)
-        pages = [target for target in self._targets.values() if target.is_page]
+        pages = self.pages()
         self._first_page = pages[0] if len(pages) == 1 else None
         return str(version.get("product", ""))
 
@@ -293,10 +293,13 @@ class Browser:
         """Identifiers of all tabs."""
         return frozenset(target.tab.id for target in self._targets.values())
 
+    def pages(self) -> list[Target]:
+        """All tabs."""
+        return [target for target in self._targets.values() if target.is_page]
+
     def page(self, tab_id: str) -> Target | None:
         """The tab with one of our identifiers."""
-        pages = (target for target in self._targets.values() if target.is_page)
-        return next((target for target in pages if target.tab.id == tab_id), None)
+        return next((target for target in self.pages() if target.tab.id == tab_id), None)
 
     def take_first_page(self) -> Target | None:
         """The empty tab that the browser began with; None if it is in use or gone."""

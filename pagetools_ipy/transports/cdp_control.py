@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+from collections.abc import Callable
 
 from ..devtools import FOREVER, CommandError, DevTools, Json
 from ..errors import BrowserError
@@ -16,6 +17,7 @@ from ..text import shorten
 from .cdp_target import HELD, Target
 
 SCREENSHOT_SECONDS = 15.0
+VISIBLE_SECONDS = 1.0
 PROBE_SECONDS = 5.0
 
 
@@ -26,9 +28,17 @@ class TargetControl:
         host: The thread that talks to the browser.
         devtools: The browser.
         target: The tab.
+        pages: Gives all tabs of the browser.
     """
 
-    def __init__(self, host: ThreadHost, devtools: DevTools, target: Target) -> None:
+    def __init__(
+        self,
+        host: ThreadHost,
+        devtools: DevTools,
+        target: Target,
+        pages: Callable[[], list[Target]],
+    ) -> None:
+        self._pages = pages
         self._host = host
         self._devtools = devtools
         self._target = target
@@ -66,9 +76,48 @@ class TargetControl:
     async def screenshot(self, *, full_page: bool) -> Image:
         """See `PageControl.screenshot`."""
         picture = {"format": "png", "captureBeyondViewport": full_page}
-        taken = self._send("Page.captureScreenshot", picture, SCREENSHOT_SECONDS)
-        reply = await self._host.relay(taken)
+        reply = await self._host.relay(self._capture(picture))
         return Image(base64.b64decode(reply["data"]), "image/png")
+
+    async def _capture(self, picture: Json) -> Json:
+        # Browsers draw a tab that is hidden late or never, so it comes to the front for the time.
+        before = await self._in_front_of_it()
+        if before is not None:
+            await self._send("Page.bringToFront", {}, VISIBLE_SECONDS)
+        try:
+            return await self._send("Page.captureScreenshot", picture, SCREENSHOT_SECONDS)
+        finally:
+            if before:
+                self._devtools.send("Target.activateTarget", {"targetId": before})
+
+    async def _in_front_of_it(self) -> str | None:
+        """The browser's name for the tab that hides it; empty if that is none that is known, None
+        if it can be seen."""
+        if await self._is_visible(self._target):
+            return None
+        window = await self._window_of(self._target)
+        for other in self._pages():
+            in_window = other is not self._target and await self._window_of(other) == window
+            if in_window and await self._is_visible(other):
+                return str(other.info["targetId"])
+        return ""
+
+    async def _is_visible(self, target: Target) -> bool:
+        question = {"expression": "document.visibilityState", "returnByValue": True}
+        asked = self._devtools.send(
+            "Runtime.evaluate", question, target.session, deadline=VISIBLE_SECONDS
+        )
+        try:
+            return bool((await asked)["result"].get("value") == "visible")
+        except CommandError:
+            return False
+
+    async def _window_of(self, target: Target) -> object:
+        asked = {"targetId": target.info["targetId"]}
+        try:
+            return (await self._devtools.send("Browser.getWindowForTarget", asked))["windowId"]
+        except CommandError:
+            return None
 
     async def answer_dialog(self, accept: bool, text: str | None) -> None:
         """See `PageControl.answer_dialog`."""
