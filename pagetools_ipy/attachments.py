@@ -54,14 +54,14 @@ class Attachments:
         return [browser for browser in tuple(self._attached) if not browser.is_over]
 
     async def attach(self, where: object = None, *, remote: bool = False) -> CdpTransport:
-        """Attach to a running browser; to the first one found of several.
+        """Attach to a running browser, to the first one found of several, unless it is already.
 
         Args:
             where: Port, address or profile folder; None looks where browsers usually are.
             remote: Whether it may be on another machine.
 
         Raises:
-            BrowserError: If none can be attached to, or it is attached to already.
+            BrowserError: If none can be attached to.
         """
         from .endpoints import parse_endpoint
 
@@ -79,8 +79,9 @@ class Attachments:
         from .transports.cdp import CdpTransport
 
         address = await endpoint.resolve()
-        if any(address == browser.address for browser in self.attached):
-            raise BrowserError(f"{endpoint.label} is attached to already", endpoint=endpoint.label)
+        for browser in self.attached:
+            if browser.address == address:
+                return browser
         binding = f"__pagetools_{self._key}"
         transport = CdpTransport(
             endpoint,
@@ -122,8 +123,10 @@ class Attachments:
 
         await self._sweep()
         transport = None
-        if headless is None and profile is None:
-            transport = next((one for one in self._launched if not one.is_over), None)
+        if profile is None:
+            started = ((one, its) for one, its in self._launched.items() if not one.is_over)
+            alike = (one for one, its in started if headless in (None, its.headless))
+            transport = next(alike, None)
         if transport is None:
             launched = await LaunchedBrowser.launch(headless=headless, profile=profile)
             try:

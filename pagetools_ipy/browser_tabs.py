@@ -351,6 +351,7 @@ async def listed(bridge: Bridge, tab_ids: Iterable[str], seconds: float = LISTED
             while not all(view.tools for view in bridge.directory.glance(tab_ids)):
                 changed.clear()
                 await changed.wait()
+            changed.set()
             while changed.is_set():  # what comes first is seldom all
                 changed.clear()
                 await asyncio.sleep(SETTLE_SECONDS)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from IPython.core.error import UsageError
 
 from .request import Request, one_word, only_options, page_address, the_bridge, words_and_options
-from .text import count
+from .text import count, stopped_in_one_line
 
 if TYPE_CHECKING:
     from .bridge import Bridge
@@ -24,7 +24,8 @@ def attach(request: Request) -> None:
 
     where, options = one_word(request.line, {"remote": None})
     bridge = the_bridge()
-    browser = bridge.host.block_on(attach_browser(bridge, where or None, **options))
+    with stopped_in_one_line("attaching was interrupted"):
+        browser = bridge.host.block_on(attach_browser(bridge, where or None, **options))
     _report("Attached to", bridge, browser)
 
 
@@ -33,7 +34,8 @@ def detach(request: Request) -> None:
     only_options(request.line, {})
     bridge = the_bridge()
     left = bridge.host.block_on(bridge.browsers.detach())
-    print(f"Left {count(left, 'browser')}." if left else "No browser was attached to.")
+    others = "; `%pagetools close` ends what was opened" if bridge.browsers.attached else ""
+    print(f"Left {count(left, 'browser')}." if left else f"No browser was attached to{others}.")
 
 
 def open_pages(request: Request) -> None:
@@ -45,7 +47,8 @@ def open_pages(request: Request) -> None:
         raise UsageError("which page? `%pagetools open URL`")
     bridge = the_bridge()
     addresses = [page_address(request, url) for url in urls]
-    browser, _ = bridge.host.block_on(browsing.open_pages(bridge, addresses, **options))
+    with stopped_in_one_line("opening was interrupted; `%pagetools close` ends what was started"):
+        browser, _ = bridge.host.block_on(browsing.open_pages(bridge, addresses, **options))
     _report("Opened in", bridge, browser)
 
 
@@ -54,7 +57,8 @@ def close(request: Request) -> None:
     only_options(request.line, {})
     bridge = the_bridge()
     ended = bridge.host.block_on(bridge.browsers.close())
-    print(f"Ended {count(ended, 'browser')}." if ended else "No browser was started.")
+    others = "; `%pagetools detach` leaves what was attached to" if bridge.browsers.attached else ""
+    print(f"Ended {count(ended, 'browser')}." if ended else f"No browser was started{others}.")
 
 
 def _report(what: str, bridge: Bridge, browser: CdpTransport) -> None:
@@ -64,7 +68,9 @@ def _report(what: str, bridge: Bridge, browser: CdpTransport) -> None:
     product = browser.product.replace("/", " ", 1)
     where = f"{product} on {browser.endpoint.label}"
     print(f"{what} {where}: {count(len(views), 'tab')}, {count(tools, 'tool')}.")
-    offered = {frame.webmcp for view in views for frame in view.frames if frame.webmcp}
+    frames = [frame for view in views for frame in view.frames]
+    # Other pages are in no secure context, and have none whether it is on or off.
+    offered = {f.webmcp for f in frames if f.webmcp and f.url.startswith(("https:", "http://127."))}
     if offered and "native" not in offered:
         print(
             "Its own WebMCP is off, so pages get one from here; those that were open before need "

@@ -32,7 +32,7 @@ async def attach(where: int | str | Path | None = None, *, remote: bool = False)
         Its tabs.
 
     Raises:
-        BrowserError: If none can be attached to, or it is attached to already.
+        BrowserError: If none can be attached to.
         BridgeError: If the bridge is not running.
     """
     bridge = _bridge.current()

@@ -5,6 +5,7 @@ Knows IPython's display. Does not know any verb.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -52,7 +53,9 @@ def page_address(request: Request, typed: str) -> str:
         return f"{the_bridge().url}/demo"
     if typed.startswith("$") and typed[1:] in request.variables:
         return str(request.variables[typed[1:]])
-    if "://" in typed or typed.startswith(("about:", "data:", "file:")):
+    if not typed:
+        raise UsageError("which page? `%pagetools open URL`")
+    if re.match(r"[a-z][a-z0-9+.-]*:(?![0-9])", typed, re.IGNORECASE):
         return typed
     if Path(typed).exists():
         return Path(typed).resolve().as_uri()

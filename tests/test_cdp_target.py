@@ -12,7 +12,11 @@ import pytest
 from pagetools_ipy.devtools import DevTools
 from pagetools_ipy.errors import BrowserError
 from pagetools_ipy.limits import MAX_MESSAGE_BYTES
-from pagetools_ipy.transports.cdp_documents import LAST_WORD_SECONDS, TabOfTargets
+from pagetools_ipy.transports.cdp_documents import (
+    CHANGE_OVER_SECONDS,
+    LAST_WORD_SECONDS,
+    TabOfTargets,
+)
 from pagetools_ipy.transports.cdp_link import Document
 from pagetools_ipy.transports.cdp_target import (
     CRASHED,
@@ -507,6 +511,7 @@ def test_a_page_that_reaches_the_bridge_itself_is_not_there_twice() -> None:
         async with scene() as it:
             link = await it.page()
             await it.says({"type": "quiet", "tabId": "by socket"})
+            await asyncio.sleep(CHANGE_OVER_SECONDS)
             assert link.ended
             assert it.tab.id == "by socket"
             await asyncio.sleep(10)
@@ -537,6 +542,7 @@ def test_a_page_that_goes_quiet_still_answers_what_it_was_asked() -> None:
             await it.says({"type": "register", "ns": "n", "tools": []})
             it.deliver({"type": "call", "callId": "c1", "ns": "n", "name": "t", "args": {}})
             await it.says({"type": "quiet", "tabId": "stored"})
+            await asyncio.sleep(CHANGE_OVER_SECONDS)
             assert not link.ended
             assert link.all("hello")[-1]["frame"] == {"top": False}
             assert link.all("register")[-1] == {"type": "register", "ns": "n", "tools": []}
@@ -552,6 +558,7 @@ def test_a_page_that_claims_the_identifier_of_another_tab_does_not_get_it() -> N
         async with scene() as it:
             await it.page()
             await it.says({"type": "quiet", "tabId": "of another tab"})
+            await asyncio.sleep(CHANGE_OVER_SECONDS)
             assert it.tab.id == "stored"
 
     run(main())
@@ -562,6 +569,7 @@ def test_a_dialog_of_a_page_that_reaches_the_bridge_itself_is_told_in_its_place(
         async with scene() as it:
             await it.page()
             await it.says({"type": "quiet", "tabId": "by socket"})
+            await asyncio.sleep(CHANGE_OVER_SECONDS)
             await it.event("Page.javascriptDialogOpening", type="alert", message="Hi")
             told = it.links[-1]
             assert told.fed[0]["tab"]["id"] == "by socket"
@@ -578,6 +586,7 @@ def test_a_page_that_follows_one_which_reached_the_bridge_itself_is_listed() -> 
         async with scene() as it:
             await it.page()
             await it.says({"type": "quiet", "tabId": "by socket"})
+            await asyncio.sleep(CHANGE_OVER_SECONDS)
             await it.event("Runtime.executionContextsCleared")
             it.browser.context("s1", 2, "t1")
             await asyncio.sleep(STAND_IN_AFTER + 0.1)
@@ -593,6 +602,7 @@ def test_a_page_that_says_too_much_costs_the_others_nothing() -> None:
             await it.says({"type": "register", "ns": "n", "tools": []}, 2)
             frame.is_full = True
             await it.says({"type": "quiet", "tabId": "x"}, 2)
+            await asyncio.sleep(CHANGE_OVER_SECONDS)
             assert it.browser.delivered("s1")[-1]["type"] == "closed"
             await it.event("Runtime.executionContextsCleared")
             assert page.ended

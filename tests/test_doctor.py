@@ -533,7 +533,7 @@ def probed(answer: Any) -> object:
     target: Any = SimpleNamespace(session="s1", blocked="alert shows: Hello")
     devtools: Any = Devtools(answer)
     try:
-        return asyncio.run(TargetControl(host, devtools, target).probe("1 + 1"))
+        return asyncio.run(TargetControl(host, devtools, target, list).probe("1 + 1"))
     finally:
         host.close()
 

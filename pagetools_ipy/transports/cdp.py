@@ -32,8 +32,8 @@ _logger = logging.getLogger(__name__)
 RETRY_SECONDS = (0.5, 1.0, 2.0, 5.0)
 """Pauses between attempts to find a browser again; the last one goes on."""
 
-LOAD_SECONDS = 30.0
-"""How long a page that is opened may take to be loaded."""
+LOAD_SECONDS = 10.0
+"""How long a page that is opened is waited for to be loaded."""
 
 SETTLE_SECONDS = 2.5
 """How long tabs may take to say what they have before `CdpTransport.start` returns."""
@@ -92,6 +92,8 @@ class CdpTransport:
     def standing(self) -> str:
         """What it is, and whether it is there, in words."""
         name = f"{self.product.replace('/', ' ', 1)} on {self.endpoint.label}"
+        if not self._stays:
+            return f"Opened {name}"
         return f"Attached to {name}" if self.is_attached else f"Waiting for {name} to be back"
 
     async def start(self, on_link: OnLink) -> None:
@@ -190,7 +192,7 @@ class CdpTransport:
         target = browser.take_first_page() or await browser.new_page()
         await target.settled.wait()
         control = TargetControl(self._host, browser.devtools, target, browser.pages)
-        await control.navigate(url, LOAD_SECONDS)
+        await control.show(url, LOAD_SECONDS)
         return control
 
     async def quit(self) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import base64
 from collections.abc import Callable
+from contextlib import suppress
 
 from ..devtools import FOREVER, CommandError, DevTools, Json
 from ..errors import BrowserError
@@ -18,6 +19,8 @@ from .cdp_target import HELD, Target
 
 SCREENSHOT_SECONDS = 15.0
 VISIBLE_SECONDS = 1.0
+LOOK_SECONDS = 0.2
+"""How often to look whether a dialog holds a page that is being loaded."""
 PROBE_SECONDS = 5.0
 
 
@@ -64,7 +67,7 @@ class TargetControl:
                 if problem := reply.get("errorText"):
                     raise BrowserError(problem)
                 if method == "Page.reload" or "loaderId" in reply:
-                    await load
+                    await self._until(load)
         except BrowserError as problem:
             raise BrowserError(f"{shorten(what, 200)} could not be loaded: {problem}") from None
         except TimeoutError:
@@ -72,6 +75,28 @@ class TargetControl:
                 f"{shorten(what, 200)} was not loaded within {timeout:g} s{self._why}; grant more "
                 "with timeout="
             ) from None
+
+    async def _until(self, load: asyncio.Future[None]) -> None:
+        """Wait for a page to be loaded, unless something is known to hold it."""
+        while not load.done():
+            await asyncio.wait([load], timeout=LOOK_SECONDS)
+            if self._target.has_dialog and not load.done():
+                raise BrowserError(f"{self._target.blocked}; `answer_dialog()` of its tab goes on")
+        load.result()
+
+    async def show(self, url: str, seconds: float) -> None:
+        """Go to a page and wait until it is loaded, or shows a dialog, or time is up.
+
+        Raises:
+            BrowserError: If it cannot be loaded at all.
+        """
+        load = self._target.loading.expect()
+        reply = await self._send("Page.navigate", {"url": url}, seconds)
+        if problem := reply.get("errorText"):
+            raise BrowserError(f"{shorten(url, 200)} could not be loaded: {problem}")
+        with suppress(BrowserError, TimeoutError):
+            async with asyncio.timeout(seconds):
+                await self._until(load)
 
     async def screenshot(self, *, full_page: bool) -> Image:
         """See `PageControl.screenshot`."""

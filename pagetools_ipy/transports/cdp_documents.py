@@ -22,6 +22,11 @@ LAST_WORD_SECONDS = 2.0
 ended, and of a form it tells what the next page says."""
 
 
+CHANGE_OVER_SECONDS = 0.5
+"""How long a page that reaches the bridge by itself is told of twice, so that its tools are there
+all the time."""
+
+
 class TabOfTargets:
     """What the targets of one tab have in common.
 
@@ -160,6 +165,13 @@ class Context:
         for ns in tuple(self._namespaces):
             self.said({"type": "register", "ns": ns, "tools": []})
         self._end_if_done()
+
+    def make_way(self) -> None:
+        """Retire when its page has surely declared its tools over its own connection."""
+        if self.link is not None and not self._is_retired:
+            self._stop_expiry()
+            loop = asyncio.get_running_loop()
+            self._expiry = loop.call_later(CHANGE_OVER_SECONDS, self.retire)
 
     def leave(self) -> None:
         """It is not the frame's document any more. Those calls that the browser makes may yet be

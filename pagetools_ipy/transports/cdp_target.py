@@ -72,6 +72,7 @@ class Target:
         blocked: Why its page cannot answer now; empty when it can.
         settled: Set once it is known how the target stands.
         loading: The loading of its next document.
+        has_dialog: Whether its page shows a dialog.
     """
 
     def __init__(
@@ -93,6 +94,7 @@ class Target:
         self.blocked = ""
         self.settled = asyncio.Event()
         self.loading = Loading()
+        self.has_dialog = False
         self._is_asleep = False
         self._has_spoken = asyncio.Event()
         self._devtools = devtools
@@ -114,7 +116,7 @@ class Target:
             "Runtime.bindingCalled": self._spoke,
             "WebMCP.toolResponded": self._invocations.responded,
             "Page.javascriptDialogOpening": self._dialog_opened,
-            "Page.javascriptDialogClosed": lambda _: self._block(""),
+            "Page.javascriptDialogClosed": self._dialog_closed,
             "Page.frameNavigated": self._navigated,
             "Page.loadEventFired": lambda _: self.loading.loaded(),
             "Inspector.targetCrashed": self._crashed,
@@ -250,8 +252,13 @@ class Target:
 
     def _dialog_opened(self, params: Json) -> None:
         kind, text = params.get("type", "dialog"), params.get("message", "")
+        self.has_dialog = True
         what = "asks whether to leave it" if kind == "beforeunload" else f"shows: {text}"
         self._block(clean(f"{kind} {what}".strip(), MAX_TITLE_CHARS))
+
+    def _dialog_closed(self, _: Json) -> None:
+        self.has_dialog = False
+        self._block("")
 
     def _crashed(self, _: Json) -> None:
         self._leave_all()
@@ -330,7 +337,7 @@ class Target:
                 self.tab.id = tab_id
             self.tab.is_elsewhere = True
             self._client_spoke()
-        context.retire()
+        context.make_way()
 
     def _put_aside(self, context: Context) -> None:
         """The page is left for another one, or frozen; only in the second case it stays."""

@@ -133,10 +133,14 @@ class Person:
         await self.bridge.host.relay(self.bridge.browsers.detach())
 
     async def show(self, url: str, *, attach: bool | None = None) -> Page:
-        """Open a page and wait until it is loaded; attach after that, before that, or not now."""
+        """Open a page in a new tab, as one who types its address, and wait until it is loaded;
+        attach after that, before that, or not now."""
         if attach is False:
             await self.attach()
-        page = await self.browser.open(url)
+        page = await self.browser.open()
+        if self.bridge.browsers.attached:
+            await page.until("window.pagetools")  # nobody types as fast as the tests
+        await page.send("Page.navigate", url=url)
         await page.until(f"location.href === {url!r} && document.readyState === 'complete'")
         if attach:
             await self.attach()

@@ -22,6 +22,7 @@ import {
 import { pageTools } from './surfaces.js';
 import { pageView, tabIdentity, watchPage } from './tab.js';
 import { toolSet } from './tools.js';
+import { isUnused, onUse } from './unused.js';
 import { after, randomId } from './values.js';
 
 /** @typedef {import('./values.js').BrowserWindow} BrowserWindow */
@@ -379,39 +380,6 @@ export function attachPage(window, host) {
   }
   client.start();
   announceInTime(window, client);
-}
-
-/**
- * Whether it is the empty document that is there before the first one, of whoever made the window. The next
- * document may have the same window, and Chromium ends a page that asks for the model context in both.
- */
-function isUnused({ location, origin, navigation }) {
-  return location.href.startsWith('about:blank') && origin !== 'null' && !navigation?.currentEntry;
-}
-
-/**
- * Waits for another document in the window, or for one to be written into this one.
- * @param {BrowserWindow} window @param {() => void} run told before the scripts of another document run
- */
-function onUse(window, run) {
-  const { document } = window;
-  const life = new AbortController();
-  const look = () => {
-    if (life.signal.aborted || (window.document === document && isUnused(window))) return;
-    life.abort();
-    run();
-  };
-  const leave = () => {
-    // No timer: those of hidden tabs are slow.
-    const { port1, port2 } = new window.MessageChannel();
-    port1.onmessage = look;
-    port2.postMessage(null);
-  };
-  window.addEventListener('pagehide', leave, { signal: life.signal });
-  // Writing to a document takes its listeners away, but not this.
-  const observer = new window.MutationObserver(look);
-  observer.observe(document, { childList: true });
-  life.signal.addEventListener('abort', () => observer.disconnect());
 }
 
 /** Once the page's own scripts have run; where one of them brought this script, that was told. */
