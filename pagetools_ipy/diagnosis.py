@@ -167,7 +167,12 @@ def _without_tools(name: str, view: TabView) -> Finding:
     runtimes = {frame.webmcp for frame in view.frames}
     next = "Do they come later, or after signing in? If not, the page has to declare some"
     if "native" in runtimes:
-        why = "the browser's own WebMCP is there, and the page registers nothing with it"
+        why = "the browser's own WebMCP is there, and has no tool of the page"
+        next = (
+            "Do they come later, or after signing in? Does the browser refuse them, which its "
+            "console tells: a Permissions-Policy with tools=(), a frame without "
+            'allow="tools", names with other characters than letters, digits, "_", "-" and "."?'
+        )
     elif "polyfill" in runtimes:
         why = "it brings a WebMCP of its own, and registers nothing with it"
     elif "own" in runtimes:

@@ -17,7 +17,6 @@ from pagetools_ipy.transports.cdp import CdpTransport
 
 from .helpers import run
 
-
 OF_THE_FAKE = {"options", "has_left", "has_quit", "pages", "made"}
 
 
