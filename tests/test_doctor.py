@@ -123,7 +123,7 @@ SHOP = App("shop", ("search", "buy"), "d")
             "alert shows: Hello",
             "close its dialog",
         ),
-        (tab(frames=(frame("native"),)), "note", "browser's own WebMCP is there", "declare some"),
+        (tab(frames=(frame("native"),)), "note", "browser's own WebMCP is there", "come later"),
         (tab(frames=(frame("polyfill"),)), "note", "a WebMCP of its own", "declare some"),
         (tab(frames=(frame("own"),)), "note", "none of the places", "reload it"),
         (tab(frames=(frame("none"),)), "note", "no WebMCP in it", "snippet"),
