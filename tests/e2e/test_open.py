@@ -152,6 +152,7 @@ def test_a_cell_that_blocks_holds_no_new_page_of_the_browser(
             for name in ("b", "c"):
                 began = time.monotonic()
                 page = await browser.open()
+                await page.until("window.pagetools", 1)  # nobody types as fast as the tests
                 await page.send("Page.navigate", url=pages.url("page.html", name=name, legacy="1"))
                 await page.until("document.readyState === 'complete' && window.found", 1)
                 assert time.monotonic() - began < 2
