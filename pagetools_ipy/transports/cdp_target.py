@@ -223,6 +223,7 @@ class Target:
             lost=self._lost,
         )
         if self._is_main(created):
+            self.loading.committed()  # of a page that was held, the browser tells no more
             self.tab.is_elsewhere = False
             self.expect_client()
 

@@ -251,9 +251,11 @@ async def test_a_window_that_is_written_and_stays_so_is_listed(person: Person) -
 
 @LATE
 async def test_frames_are_listed_under_their_tab(late: bool, person: Person) -> None:
+    noted = 'onload="this.dataset.loaded = true"'
+
     def frame(name: str, more: str = "", file: str = "page.html", **words: object) -> str:
         url = person.url(file, name=name, **words)  # type: ignore[arg-type]
-        return f'<iframe id="{name}" src="{html.escape(url)}" {more}></iframe>'
+        return f'<iframe id="{name}" src="{html.escape(url)}" {more} {noted}></iframe>'
 
     script = f"<script>{REGISTER.format('doc')}</script>"
     markup = [
@@ -264,7 +266,7 @@ async def test_frames_are_listed_under_their_tab(late: bool, person: Person) -> 
         frame("hidden", there=True),
         frame("foreign", there=True, legacy="1"),
         frame("boxed", 'sandbox="allow-scripts"', legacy="1"),
-        f'<iframe id="doc" name="doc" srcdoc="{html.escape(script)}"></iframe>',
+        f'<iframe id="doc" name="doc" srcdoc="{html.escape(script)}" {noted}></iframe>',
     ]
     if not late:
         await person.attach()
@@ -272,7 +274,7 @@ async def test_frames_are_listed_under_their_tab(late: bool, person: Person) -> 
     await page.evaluate(f"document.body.insertAdjacentHTML('beforeend', {''.join(markup)!r})")
     if late:
         await page.until(
-            "document.getElementById('doc').contentDocument?.readyState === 'complete'"
+            "[...document.querySelectorAll('iframe')].every((frame) => frame.dataset.loaded)"
         )
         await person.attach()
     legacy = [] if late else ["foreign", "boxed"]

@@ -7,9 +7,10 @@ import os
 import shutil
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import psutil
 import pytest
@@ -36,6 +37,12 @@ DEADLINE = 15.0
 """Seconds within which a browser is gone, on a machine that is busy."""
 BLOCKED_SECONDS = 5
 ALL = ["a", "run", "soon", "waits", "where"]
+
+
+def elsewhere(coroutine: Coroutine[Any, Any, None]) -> None:
+    """Run a coroutine on another thread: Playwright, in other tests, keeps this one's loop busy."""
+    with ThreadPoolExecutor(1) as pool:
+        pool.submit(asyncio.run, coroutine).result()
 
 
 @pytest.fixture(autouse=True)
@@ -168,7 +175,7 @@ def test_a_cell_that_blocks_holds_no_new_page_of_the_browser(
     with Kernel(tmp_path) as kernel:
         kernel.load()
         kernel.start_bridge("kernel", free_port())
-        asyncio.run(main())
+        elsewhere(main())
 
 
 def test_it_is_said_what_a_browser_lacks_and_what_there_is(
@@ -201,4 +208,4 @@ def test_it_is_said_what_a_browser_lacks_and_what_there_is(
             await asyncio.to_thread(look, plain.address)
 
     notebook.run("%pagetools start --port 0")
-    asyncio.run(main())
+    elsewhere(main())
