@@ -82,6 +82,10 @@ class TargetControl:
             await asyncio.wait([load], timeout=LOOK_SECONDS)
             if self._target.has_dialog and not load.done():
                 raise BrowserError(f"{self._target.blocked}; `answer_dialog()` of its tab goes on")
+            # Of a page that was held, the browser may tell too late to tell that it is loaded.
+            if self._target.loading.has_committed and not load.done():
+                if await self._says("document.readyState", self._target) == "complete":
+                    return
         load.result()
 
     async def show(self, url: str, seconds: float) -> None:
@@ -128,14 +132,18 @@ class TargetControl:
         return ""
 
     async def _is_visible(self, target: Target) -> bool:
-        question = {"expression": "document.visibilityState", "returnByValue": True}
+        return await self._says("document.visibilityState", target) == "visible"
+
+    async def _says(self, expression: str, target: Target) -> object:
+        question = {"expression": expression, "returnByValue": True}
         asked = self._devtools.send(
             "Runtime.evaluate", question, target.session, deadline=VISIBLE_SECONDS
         )
         try:
-            return bool((await asked)["result"].get("value") == "visible")
+            value: object = (await asked)["result"].get("value")
         except CommandError:
-            return False
+            return None
+        return value
 
     async def _window_of(self, target: Target) -> object:
         asked = {"targetId": target.info["targetId"]}

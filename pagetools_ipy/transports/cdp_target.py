@@ -200,9 +200,8 @@ class Target:
 
     def on_event(self, method: str, params: Json) -> None:
         """Take in an event of its session."""
-        handler = self._handlers.get(method)
-        if handler is not None:
-            handler(params)
+        if method in self._handlers:
+            self._handlers[method](params)
 
     def on_info(self, info: Json) -> None:
         """Take in another title or address."""
