@@ -65,9 +65,7 @@ def _report(what: str, bridge: Bridge, browser: CdpTransport) -> None:
     tab_ids = browser.tab_ids()
     views = [v for v in bridge.host.run(bridge.directory.tabs) if v.id in tab_ids]
     tools = sum(len(view.tools) for view in views)
-    product = browser.product.replace("/", " ", 1)
-    where = f"{product} on {browser.endpoint.label}"
-    print(f"{what} {where}: {count(len(views), 'tab')}, {count(tools, 'tool')}.")
+    print(f"{what} {browser.name}: {count(len(views), 'tab')}, {count(tools, 'tool')}.")
     frames = [frame for view in views for frame in view.frames]
     # Other pages are in no secure context, and have none whether it is on or off.
     offered = {f.webmcp for f in frames if f.webmcp and f.url.startswith(("https:", "http://127."))}

@@ -89,12 +89,18 @@ class CdpTransport:
         return self._browser is not None
 
     @property
+    def name(self) -> str:
+        """What it is and where, in words."""
+        return f"{self.product.replace('/', ' ', 1)} on {self.endpoint.label}"
+
+    @property
     def standing(self) -> str:
         """What it is, and whether it is there, in words."""
-        name = f"{self.product.replace('/', ' ', 1)} on {self.endpoint.label}"
         if not self._stays:
-            return f"Opened {name}"
-        return f"Attached to {name}" if self.is_attached else f"Waiting for {name} to be back"
+            return f"Opened {self.name}"
+        if self.is_attached:
+            return f"Attached to {self.name}"
+        return f"Waiting for {self.name} to be back"
 
     async def start(self, on_link: OnLink) -> None:
         """Attach, and return once it is known what its tabs have.
